@@ -1,0 +1,147 @@
+"""What an efficiency card says: how much of a peak an engine reaches on one accelerator.
+
+Every group is one fit or one reading, with its source and its basis. An efficiency of 1 with no overhead is the
+speed-of-light bound.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from planner.spec.card import Card, Sourced
+from planner.units import Bandwidth, Seconds
+
+Basis = Literal["measured", "published", "assumed"]
+Share = Annotated[float, Field(gt=0, le=3)]
+"""Share of a data-sheet peak. Slightly above 1 is possible: a fit may book cache hits as bandwidth."""
+
+
+class Fit(Sourced):
+    """Numbers of one origin."""
+
+    basis: Basis
+    """``measured``: fitted on timings of this hardware and engine. ``published``: read. ``assumed``: carried over."""
+    band: float = Field(gt=0, le=5)
+    """Half width of the relative 80 % band of a time made from these numbers."""
+
+
+class Gemm(Fit):
+    """Dense matrix product: ``max(flops / (compute * peak), bytes / (memory * bandwidth)) + kernel``."""
+
+    compute: Share
+    memory: Share
+    kernel: Seconds = Field(ge=0)
+
+
+class PrefillAttention(Fit):
+    """``flops / (compute * peak * L / (L + half_length)) + bytes / (memory * bandwidth) + kernel``, L tokens."""
+
+    compute: Share
+    memory: Share
+    half_length: float = Field(ge=0)
+    """Query length at which half of ``compute`` is reached [tokens]."""
+    kernel: Seconds = Field(ge=0)
+
+
+class DecodeAttention(Fit):
+    """``bytes / (memory * bandwidth) * (1 + spread / (batch * local kv heads)) + kernel``."""
+
+    memory: Share
+    spread: float = Field(ge=0)
+    """How much few (sequence, head) pairs slow the reading down."""
+    kernel: Seconds = Field(ge=0)
+
+
+class Experts(Fit):
+    """Routed experts: ``max(flops / (compute * peak), weights / (memory * bandwidth)) + activations / (activation * bandwidth)
+    + kernel + per_expert * local experts``, the rows of each expert padded to ``tile``."""
+
+    compute: Share
+    memory: Share
+    activation: Share
+    kernel: Seconds = Field(ge=0)
+    per_expert: Seconds = Field(ge=0)
+    tile: int = Field(default=64, ge=1)
+
+
+class FormatBlock(Card):
+    """Kernels of one number format. A kernel that is absent falls back to ``bf16`` and is reported as assumed."""
+
+    gemm: Gemm | None = None
+    prefill_attention: PrefillAttention | None = None
+    """For a KV cache of this format."""
+    decode_attention: DecodeAttention | None = None
+    """For a KV cache of this format."""
+    experts: Experts | None = None
+
+
+class Regime(Card):
+    """One way to run a collective: ``latency + factor * bytes / bandwidth``."""
+
+    latency: Seconds = Field(ge=0)
+    bandwidth: Bandwidth = Field(gt=0)
+    """Bus bandwidth [B/s]."""
+
+
+class Collective(Fit):
+    """A collective inside the scale-up domain, by group size.
+
+    All-reduce takes the faster of two regimes: one-shot ``latency + (p - 1) bytes / bandwidth`` and ring
+    ``latency + 2 (p - 1) / p bytes / bandwidth``. The others have the ring regime only, with ``(p - 1) / p``.
+    """
+
+    one_shot: dict[int, Regime] = Field(default_factory=dict)
+    ring: dict[int, Regime] = Field(min_length=1)
+
+
+class Collectives(Card):
+    """Collectives by kind."""
+
+    all_reduce: Collective
+    all_gather: Collective
+    reduce_scatter: Collective
+    all_to_all: Collective
+
+
+class ScaleOut(Fit):
+    """What the network between nodes delivers."""
+
+    bandwidth: Share
+    """Share of the link's peak for large messages."""
+    latency: Seconds = Field(ge=0)
+    """Fixed cost of one message [s]."""
+
+
+class Overhead(Fit):
+    """What no kernel accounts for."""
+
+    per_layer: Seconds = Field(ge=0)
+    """Norms, rotary positions, activations and launch gaps of one layer [s]."""
+    per_step: Seconds = Field(ge=0)
+    """Scheduler, sampling and graph launch of one step [s]."""
+    per_sequence: Seconds = Field(ge=0)
+    """Scheduler, sampling and detokenisation of one sequence in a step [s]."""
+    per_prefill: Seconds = Field(ge=0)
+    """Request handling from arrival to the first step, and back to the client [s]."""
+
+
+class Imbalance(Fit):
+    """How uneven the routed experts are."""
+
+    experts: float = Field(ge=1)
+    """Rows of the busiest accelerator over the mean, where experts are spread."""
+
+
+class EfficiencyCard(Card):
+    """Efficiencies of one engine on one accelerator."""
+
+    hardware: str
+    engine: str
+    version: str
+    """Engine version that most of the numbers were taken on."""
+    sources: dict[str, str] = Field(min_length=1)
+    formats: dict[Literal["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"], FormatBlock] = Field(min_length=1)
+    collectives: Collectives
+    scale_out: ScaleOut
+    overhead: Overhead
+    imbalance: Imbalance
