@@ -1,5 +1,8 @@
 """What a scenario says: a cluster, its models, its workloads and their promises."""
 
+from itertools import pairwise
+from math import log, sqrt
+from statistics import NormalDist
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -38,15 +41,58 @@ class Lengths(Card):
                 raise ValueError("constant stands alone, for example {constant: 1024}")
         elif self.quantiles is not None:
             if any(marks):
-                raise ValueError("quantiles replace p50, p90 and p99, for example {quantiles: {0: 10, 50: 900, 100: 8000}}")
+                raise ValueError(
+                    "quantiles replace p50, p90 and p99, for example {quantiles: {0: 10, 50: 900, 100: 8000}}"
+                )
             levels = sorted(self.quantiles)
             if levels[:1] != [0] or levels[-1:] != [100]:
                 raise ValueError("quantiles must run from 0 to 100, for example {0: 10, 50: 900, 100: 8000}")
-            if any(self.quantiles[a] > self.quantiles[b] for a, b in zip(levels, levels[1:], strict=False)):
+            if any(self.quantiles[a] > self.quantiles[b] for a, b in pairwise(levels)):
                 raise ValueError("quantiles must not fall, for example {0: 10, 50: 900, 100: 8000}")
-        elif sum(mark is not None for mark in (self.mean, *marks)) < 2:  # noqa: PLR2004 - two points fix a lognormal
-            raise ValueError("give two of mean, p50, p90, p99, for example {mean: 1155, p90: 2735}")
+        elif sum(mark is not None for mark in (self.mean, *marks)) != 2:  # noqa: PLR2004 - two fix a lognormal
+            raise ValueError("give two of mean, p50, p90, p99, for example {p50: 1020, p90: 2735}, or quantiles")
+        else:
+            self.lognormal()
         return self
+
+    def lognormal(self) -> tuple[float, float]:
+        r"""Mean and standard deviation of the logarithm, of a lognormal through two of mean, p50, p90, p99.
+
+        The q-quantile is :math:`e^{\mu + z_q \sigma}` and the mean :math:`e^{\mu + \sigma^2 / 2}`. A mean beside a
+        quantile above the median fits two lognormals; the less spread one is meant.
+
+        Raises
+        ------
+        ValueError
+            Where no lognormal has both, or the lengths have another form.
+
+        Examples
+        --------
+        >>> [round(x, 3) for x in Lengths(p50=1000, p90=2718.28).lognormal()]
+        [6.908, 0.78]
+
+        """
+        marks = {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}
+        points = [(NormalDist().inv_cdf(level), log(mark)) for level, mark in marks.items() if mark is not None]
+        no_such = "no lognormal has both: a percentile may be exp(z^2 / 2) times the mean at most; give quantiles"
+        if self.mean is None and len(points) == 2:  # noqa: PLR2004 - a line through two points
+            (low, below), (high, above) = points
+            spread = (above - below) / (high - low)
+            centre = below - low * spread
+        elif self.mean is not None and len(points) == 1:
+            ((z, mark),) = points
+            root = z * z - 2 * (mark - log(self.mean))
+            if root < 0:
+                raise ValueError(no_such)
+            spread = sqrt(root) if z == 0 else z - sqrt(root)
+            centre = log(self.mean) - spread**2 / 2
+        else:
+            raise ValueError("not a lognormal: give two of mean, p50, p90, p99, for example {p50: 1020, p90: 2735}")
+        if spread < 0:
+            raise ValueError(
+                "percentiles must not fall, and p50 is at most the mean, for example {p50: 1020, p90: 2735}"
+            )
+        return centre, spread
 
 
 class Burstiness(Card):
@@ -56,7 +102,10 @@ class Burstiness(Card):
     dispersion_10s: float = Field(default=1.0, gt=0)
     dispersion_60s: float = Field(default=1.0, gt=0)
     measured_rate: Rate | None = Field(default=None, gt=0)
-    """Mean rate at which the dispersion was measured; the offered peak rate where absent."""
+    """Mean rate at which the dispersion was measured; the offered peak rate where absent.
+
+    A trace of a lower rate is scaled up by laying copies over each other, which leaves the dispersion as it is; one of
+    a higher rate is thinned, which takes it towards 1."""
 
 
 class Traffic(Card):
@@ -114,7 +163,9 @@ class Promise(Card):
     def _latency_or_deadline(self) -> Self:
         interactive, batch = self.ttft and self.tpot, self.deadline and self.start is not None
         if bool(interactive) == bool(batch) or (batch and (self.ttft or self.tpot)):
-            raise ValueError('give ttft and tpot, or deadline and start, for example {ttft: 500 ms, tpot: 50 ms, share: 0.95}')
+            raise ValueError(
+                "give ttft and tpot, or deadline and start, for example {ttft: 500 ms, tpot: 50 ms, share: 0.95}"
+            )
         return self
 
 

@@ -1,0 +1,1 @@
+"""Traffic in numbers: rates, lengths, burstiness and what requests share."""
