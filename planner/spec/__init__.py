@@ -1,0 +1,1 @@
+"""The documents that people write: cards of models, accelerators, engines and efficiencies, and scenarios."""
