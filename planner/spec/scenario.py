@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from planner.spec.card import Card, Name
 from planner.spec.model import KvFormat, NumberFormat
-from planner.units import Bandwidth, Money, Rate, Seconds, TimeOfDay
+from planner.units import Bandwidth, EnergyPrice, Money, Rate, Seconds, TimeOfDay, TokenRate
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 """A plain number between 0 and 1."""
@@ -177,7 +177,7 @@ class Sharing(Card):
     prefix_share: Fraction = 0.0
     """Share of the input tokens that could be found with an unlimited cache."""
     working_set: float | None = Field(default=None, gt=0)
-    """Cached tokens that the reusable prefixes need for the whole cluster."""
+    """Cached tokens, in the whole cluster, with which 1 - 1/e = 63 % of ``prefix_share`` is found."""
 
 
 class Adapters(Card):
@@ -203,7 +203,7 @@ class Tenant(Card):
     """Quotas of a tenant."""
 
     kv_quota: Fraction | None = None
-    token_quota: Rate | None = None
+    token_quota: TokenRate | None = None
 
 
 class WorkloadSpec(Card):
@@ -303,8 +303,8 @@ class Reserve(Card):
 class Prices(Card):
     """What things cost beyond accelerators."""
 
-    energy: Annotated[float, Field(ge=0)] | None = None
-    """Price of a kilowatt hour [USD]."""
+    energy: EnergyPrice | None = Field(default=None, ge=0)
+    """Price of energy [USD/kWh]."""
 
 
 class Budget(Card):
