@@ -1,0 +1,240 @@
+"""What pydantic found wrong, in the words of the documents: place, value, and what would be right."""
+
+import re
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from planner.errors import Fault, shorten
+from planner.spec.text import Document, Location
+from planner.units import DIMENSIONS, Unit
+
+_WORDS = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "list_type": "a list",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "string_type": "text, quoted where it looks like a number",
+    "tuple_type": "a list",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "int_parsing": "a whole number",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_LENGTHS = {
+    "too_short": ("min_length", "at least"),
+    "too_long": ("max_length", "at most"),
+    "string_too_short": ("min_length", "at least"),
+    "string_too_long": ("max_length", "at most"),
+}
+_PATTERNS = {
+    r"^[a-z0-9][a-z0-9.-]*$": "made of lower-case letters, digits, dots and hyphens",
+    r"^\d+(\.\d+)*$": "a version made of numbers and dots",
+    r"^\d{4}(-\d{2}(-\d{2})?)?$": "a year, month or day",
+}
+"""Words for the patterns that documents use."""
+_MOST_KNOWN = 12
+"""Names that a message lists at most."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the nearest of the known names, or at all of them.
+
+    >>> did_you_mean("tpto", ["ttft", "tpot"])
+    "did you mean 'tpot'?"
+    >>> did_you_mean("x", ["ttft", "tpot"])
+    'known are ttft, tpot'
+    """
+    names = list(dict.fromkeys(known))
+    lowered = {item.lower(): item for item in reversed(names)}
+    if near := get_close_matches(name.lower()[:80], lowered, n=1, cutoff=0.6):
+        return f"did you mean {lowered[near[0]]!r}?"
+    if not names:
+        return "none are known"
+    more = f" and {len(names) - _MOST_KNOWN} more" if len(names) > _MOST_KNOWN else ""
+    return f"known are {', '.join(names[:_MOST_KNOWN])}{more}"
+
+
+def explain(errors: Sequence[ErrorDetails], document: Document, kind: type[BaseModel]) -> list[Fault]:
+    """Return a fault for each error of pydantic, apart from those that follow from a fault of the YAML itself."""
+    faults: dict[Fault, None] = {}
+    for error in errors:
+        location = _place(error, document)
+        if not any(location[: len(place)] == place for place in document.unread):
+            value = document.at(location)
+            if _is_consequence(error, value):
+                continue
+            shown = "" if error["type"] == "missing" else _shown(value, document.numbers.get(location))
+            faults[document.fault(location, _problem(error, location, shown, kind), shown)] = None
+    return list(faults)
+
+
+def _is_consequence(error: ErrorDetails, value: object) -> bool:
+    """Tell whether a list is found too short only because pydantic counts no items that are at fault themselves."""
+    least = error.get("ctx", {}).get("min_length", 0)
+    return error["type"] == "too_short" and isinstance(value, list | dict) and len(value) >= least
+
+
+def _place(error: ErrorDetails, document: Document) -> Location:
+    """Return where an error is in the document: pydantic also names the branches of unions, which are no keys."""
+    location: Location = ()
+    for part in error["loc"]:
+        for candidate in (part, str(part)):
+            if (*location, candidate) in document.lines:
+                location = (*location, candidate)
+                break
+    if error["type"] == "missing":
+        location = (*location, error["loc"][-1])
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        location = (*location, str(error.get("ctx", {}).get("discriminator", "kind")).strip("'"))
+    return location
+
+
+def _shown(value: object, number: str | None) -> str:
+    """Return a value for a message; a number as it was written."""
+    if number is not None:
+        return shorten(number).strip("'")
+    if value is None:
+        return "an empty value"
+    if isinstance(value, dict):
+        return f"a mapping ({shorten(', '.join(map(str, value)), 40)})"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return str(value).lower() if isinstance(value, bool) else shorten(value)
+
+
+def _problem(error: ErrorDetails, location: Location, shown: str, kind: type[BaseModel]) -> str:
+    """Return what is wrong and what would be right."""
+    tag, context = error["type"], error.get("ctx", {})
+    if tag in ("value_error", "assertion_error"):
+        return str(context.get("error", error["msg"]))
+    if tag == "extra_forbidden":
+        owners = _models(_options(kind, location[:-1]))
+        names = [name for owner in owners for name in owner.model_fields]
+        return f"{shorten(str(location[-1]))} is not a known key; {did_you_mean(str(location[-1]), names)}"
+    example = repr(shown) if tag == "string_type" and shown[:1].isdigit() else _example(_options(kind, location))
+    label = f"{location[-1]}: " if location and isinstance(location[-1], str) else ""
+    right = f", for example {label}{example}" if example else ""
+    if tag == "missing":
+        return f"is missing{right}"
+    if tag == "literal_error":
+        return f"{shown} is not one of {context.get('expected', '')}"
+    if tag in ("union_tag_invalid", "union_tag_not_found"):
+        return f"{shown} is not one of {context.get('expected_tags') or right.removeprefix(', for example ')}"
+    if tag in _BOUNDS:
+        key, words = _BOUNDS[tag]
+        return f"{shown} must be {words} {context.get(key)}{right}"
+    if tag in _LENGTHS:
+        key, words = _LENGTHS[tag]
+        what = "characters" if tag.startswith("string") else "items"
+        return f"{shown} must have {words} {context.get(key)} {what}{right}"
+    if tag == "string_pattern_mismatch":
+        pattern = str(context.get("pattern"))
+        return f"{shown} is not {_PATTERNS.get(pattern, f'of the form {pattern}')}{right}"
+    if tag in _WORDS:
+        return f"{shown} must be {_WORDS[tag]}{right}"
+    return f"{shown}: {re.sub('^Input should', 'must', error['msg'])}{right}"
+
+
+def _flat(annotation: object) -> Iterator[object]:
+    """Yield the alternatives of an annotation; what is annotated keeps its metadata."""
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        for option in get_args(annotation):
+            yield from _flat(option)
+    elif origin is Annotated and get_origin(get_args(annotation)[0]) in (Union, types.UnionType, Annotated):
+        yield from _flat(get_args(annotation)[0])
+    elif annotation is not types.NoneType:
+        yield annotation
+
+
+def _bare(annotation: object) -> object:
+    """Return an annotation without its metadata."""
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _options(kind: type[BaseModel], location: Location) -> list[object]:
+    """Return what the schema allows at ``location``."""
+    options: list[object] = [kind]
+    for part in location:
+        options = [below for option in options for below in _below(_bare(option), part)]
+    return options
+
+
+def _below(option: object, part: str | int) -> Iterator[object]:
+    """Yield what the schema allows under one key or index."""
+    if isinstance(option, type) and issubclass(option, BaseModel):
+        if info := option.model_fields.get(str(part)):
+            yield from _of_field(info)
+    elif (arguments := get_args(option)) and get_origin(option) in (tuple, list, dict):
+        yield from _flat(arguments[1] if get_origin(option) is dict else arguments[0])
+
+
+def _of_field(info: FieldInfo) -> Iterator[object]:
+    for option in _flat(info.annotation):
+        extra = (*info.metadata, info)
+        yield Annotated[option, *extra]  # type: ignore[valid-type] # built at run time
+
+
+def _models(options: Iterable[object]) -> list[type[BaseModel]]:
+    bare = [_bare(option) for option in options]
+    return [option for option in bare if isinstance(option, type) and issubclass(option, BaseModel)]
+
+
+def _example(options: Sequence[object]) -> str:
+    """Return a value that the schema allows, as it is written in YAML."""
+    for option in options:
+        metadata = get_args(option)[1:] if get_origin(option) is Annotated else ()
+        for mark in metadata:
+            if isinstance(mark, Unit):
+                return DIMENSIONS[mark.symbol].example
+            if isinstance(mark, FieldInfo) and mark.examples:
+                return str(mark.examples[0])
+        if text := _plain_example(_bare(option)):
+            return text
+    return ""
+
+
+def _plain_example(option: object) -> str:
+    """Return an example of a type without metadata."""
+    origin, arguments = get_origin(option), get_args(option)
+    if origin is Literal:
+        return str(arguments[0])
+    if origin in (tuple, list):
+        return f"[{_example(list(_flat(arguments[0])))}]"
+    if origin is dict:
+        return f"{{{_example(list(_flat(arguments[0])))}: {_example(list(_flat(arguments[1])))}}}"
+    if isinstance(option, type) and issubclass(option, BaseModel):
+        needed = [name for name, info in option.model_fields.items() if info.is_required()]
+        return f"{{{', '.join(f'{name}: ...' for name in needed or list(option.model_fields)[:1])}}}"
+    simple = {bool: "true", int: "8", float: "0.5", str: "text"}
+    return simple.get(option, "") if isinstance(option, type) else ""
+
+
+def parts(kind: type[BaseModel]) -> set[type[BaseModel]]:
+    """Return ``kind`` and every model that it is made of."""
+    found: set[type[BaseModel]] = set()
+    queue: list[object] = [kind]
+    while queue:
+        option = queue.pop()
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            if option not in found:
+                found.add(option)
+                queue += [info.annotation for info in option.model_fields.values()]
+        else:
+            queue += get_args(option)
+    return found
