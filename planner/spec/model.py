@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from planner.spec.card import Card, Name, Sourced
+from planner.spec.card import Card, Name, Sourced, SourceKey
 
 NumberFormat = Literal["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 """A number format of weights. ``bf16`` stands for every 16-bit float."""
@@ -196,7 +196,7 @@ class ModelCard(Card):
     """Names on the Hugging Face hub that mean this shape, the main one first."""
     sources: dict[str, str] = Field(min_length=1)
     """Documents that the card's numbers were read from."""
-    dimensions: str
+    dimensions: SourceKey
     """Key into ``sources``: where the dimensions below were read."""
     parameters: Official
     checkpoints: dict[NumberFormat, Checkpoint] = Field(min_length=1)

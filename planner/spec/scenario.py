@@ -286,7 +286,7 @@ class EngineChoice(Card):
 
     name: str
     """Name of an engine card."""
-    version: str = Field(pattern=r"^\d+(\.\d+)*$")
+    version: str = Field(pattern=r"^\d+(\.\d+)*$", examples=["0.11.0"])
 
 
 class Reserve(Card):
