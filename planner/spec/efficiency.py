@@ -9,9 +9,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from planner.spec.card import Card, Sourced
+from planner.spec.hardware import ComputeFormat
 from planner.units import Bandwidth, Seconds
 
 Basis = Literal["measured", "published", "assumed"]
+KernelFormat = Literal["bf16", "fp8", "fp8_block", "int8", "int4", "mxfp4", "nvfp4"]
+"""A number format with kernels of its own. ``fp8_block``: FP8 weights scaled per 128 x 128 block; ``fp8``: per tensor
+or per channel."""
 Share = Annotated[float, Field(gt=0, le=3)]
 """Share of a data-sheet peak. Slightly above 1 is possible: a fit may book cache hits as bandwidth."""
 
@@ -53,8 +57,11 @@ class DecodeAttention(Fit):
 
 
 class Experts(Fit):
-    """Routed experts: ``max(flops / (compute * peak), weights / (memory * bandwidth)) + activations / (activation * bandwidth)
-    + kernel + per_expert * local experts``, the rows of each expert padded to ``tile``."""
+    """Routed experts, the rows of each expert padded to ``tile``.
+
+    ``max(flops / (compute * peak), weights / (memory * bandwidth)) + activations / (activation * bandwidth) + kernel
+    + per_expert * local experts``.
+    """
 
     compute: Share
     memory: Share
@@ -67,6 +74,9 @@ class Experts(Fit):
 class FormatBlock(Card):
     """Kernels of one number format. A kernel that is absent falls back to ``bf16`` and is reported as assumed."""
 
+    peak: ComputeFormat | None = None
+    """Matrix units whose peak the ``compute`` shares refer to: ``bf16`` where only the weights are narrow. Absent: the
+    block's own format (``fp8`` for ``fp8_block``, ``fp4`` for ``mxfp4`` and ``nvfp4``)."""
     gemm: Gemm | None = None
     prefill_attention: PrefillAttention | None = None
     """For a KV cache of this format."""
@@ -140,7 +150,7 @@ class EfficiencyCard(Card):
     version: str
     """Engine version that most of the numbers were taken on."""
     sources: dict[str, str] = Field(min_length=1)
-    formats: dict[Literal["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"], FormatBlock] = Field(min_length=1)
+    formats: dict[KernelFormat, FormatBlock] = Field(min_length=1)
     collectives: Collectives
     scale_out: ScaleOut
     overhead: Overhead
