@@ -1,6 +1,5 @@
 """What pydantic found wrong, in the words of the documents: place, value, and what would be right."""
 
-import re
 import types
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
@@ -129,25 +128,31 @@ def _problem(error: ErrorDetails, location: Location, shown: str, kind: type[Bas
     example = repr(shown) if tag == "string_type" and shown[:1].isdigit() else _example(_options(kind, location))
     label = f"{location[-1]}: " if location and isinstance(location[-1], str) else ""
     right = f", for example {label}{example}" if example else ""
-    if tag == "missing":
-        return f"is missing{right}"
-    if tag == "literal_error":
-        return f"{shown} is not one of {context.get('expected', '')}"
-    if tag in ("union_tag_invalid", "union_tag_not_found"):
-        return f"{shown} is not one of {context.get('expected_tags') or right.removeprefix(', for example ')}"
-    if tag in _BOUNDS:
+    return f"is missing{right}" if tag == "missing" else f"{shown} {_rule(error)}{right}"
+
+
+def _rule(error: ErrorDetails) -> str:
+    """Return the rule that a value breaks, as the end of a sentence that begins with the value."""
+    tag, context = error["type"], error.get("ctx", {})
+    rule = error["msg"].removeprefix("Input should ").removeprefix("be ")
+    text = f"must be {rule}" if error["msg"].startswith("Input should be ") else f"is at fault: {error['msg']}"
+    if tag in _WORDS:
+        text = f"must be {_WORDS[tag]}"
+    elif tag in _BOUNDS:
         key, words = _BOUNDS[tag]
-        return f"{shown} must be {words} {context.get(key)}{right}"
-    if tag in _LENGTHS:
+        text = f"must be {words} {context.get(key)}"
+    elif tag in _LENGTHS:
         key, words = _LENGTHS[tag]
         what = "characters" if tag.startswith("string") else "items"
-        return f"{shown} must have {words} {context.get(key)} {what}{right}"
-    if tag == "string_pattern_mismatch":
+        text = f"must have {words} {context.get(key)} {what}"
+    elif tag == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
-        return f"{shown} is not {_PATTERNS.get(pattern, f'of the form {pattern}')}{right}"
-    if tag in _WORDS:
-        return f"{shown} must be {_WORDS[tag]}{right}"
-    return f"{shown}: {re.sub('^Input should', 'must', error['msg'])}{right}"
+        text = f"is not {_PATTERNS.get(pattern, f'of the form {pattern}')}"
+    elif tag == "literal_error":
+        text = f"is not one of {context.get('expected')}"
+    elif tag == "union_tag_invalid":
+        text = f"is not one of {context.get('expected_tags')}"
+    return text
 
 
 def _flat(annotation: object) -> Iterator[object]:
@@ -187,7 +192,7 @@ def _below(option: object, part: str | int) -> Iterator[object]:
 def _of_field(info: FieldInfo) -> Iterator[object]:
     for option in _flat(info.annotation):
         extra = (*info.metadata, info)
-        yield Annotated[option, *extra]  # type: ignore[valid-type] # built at run time
+        yield Annotated[option, *extra]
 
 
 def _models(options: Iterable[object]) -> list[type[BaseModel]]:

@@ -26,8 +26,8 @@ Location = tuple[str | int, ...]
 """Keys of mappings and indices of lists, from the root."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULLS: dict[str, bool | None] = dict.fromkeys(("", "~", "null", "Null", "NULL"))
+_WORDS = _NULLS | dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -194,7 +194,7 @@ class _Builder:
                 raise self._fatal(event, "a second document starts; keep one document in a file and remove '---'")
 
     def _line(self, event: yaml.Event) -> int:
-        return int(event.start_mark.line) + 1
+        return int(event.start_mark.line) + 1 if event.start_mark else 0
 
     def _fatal(self, event: yaml.Event, problem: str) -> InputError:
         location = self._location() if self.stack else ()
@@ -227,10 +227,8 @@ class _Builder:
 
     def _plain(self, event: yaml.ScalarEvent, text: str) -> JsonValue:
         """Return the value of an unquoted scalar."""
-        if text in _NULLS:
-            return None
-        if text in _BOOLEANS:
-            return _BOOLEANS[text]
+        if text in _WORDS:
+            return _WORDS[text]
         if _INTEGER.fullmatch(text):
             number = int(text) if len(text) < 20 else LARGEST_INTEGER + 1  # noqa: PLR2004 - longer is too large
             if abs(number) <= LARGEST_INTEGER:
@@ -245,13 +243,13 @@ class _Builder:
             return float(text.replace(".", ""))
         return text
 
-    def _decorated(self, event: yaml.NodeEvent) -> None:
+    def _decorated(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
         """Refuse anchors and tags; the value itself is read on."""
         location = self._location() if self.stack else ()
         if event.anchor is not None:
             shown = shorten(f"&{event.anchor}", 30)
             self._note(event, location, f"anchors such as {shown} are not read; write the value out", shown)
-        if getattr(event, "tag", None) is not None:
+        if event.tag is not None:
             shown = shorten(event.tag, 30)
             self._note(event, location, f"tags such as {shown} are not read; remove it, for example name: orbit", shown)
 

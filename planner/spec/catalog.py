@@ -1,0 +1,185 @@
+"""A scenario with all its cards in hand, once they agree with each other."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+from planner.errors import Fault, InputError, shorten
+from planner.spec.card import Card
+from planner.spec.efficiency import EfficiencyCard
+from planner.spec.engine import EngineCard, EngineVersion
+from planner.spec.folders import KINDS, Catalog, Kind, shipped
+from planner.spec.hardware import HardwareCard
+from planner.spec.model import ModelCard
+from planner.spec.scenario import Lengths, Scenario, WorkloadSpec
+from planner.spec.text import Document, Location, dotted
+
+__all__ = ["Case", "resolve", "largest", "version_key", "Catalog", "KINDS", "Kind", "shipped"]
+
+ALWAYS_SERVED = frozenset({"bf16", "fp8", "int8", "int4"})
+"""Number formats into which any checkpoint can be brought without training."""
+AnyCard = TypeVar("AnyCard", bound=Card)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scenario and the cards that it names."""
+
+    scenario: Scenario
+    models: Mapping[str, ModelCard]
+    """Models by the name that the scenario calls them."""
+    hardware: Mapping[str, HardwareCard]
+    """Accelerators by the name that the scenario calls them."""
+    engine: EngineCard
+    behaviour: EngineVersion
+    """How the engine's chosen version behaves."""
+    efficiencies: Mapping[str, EfficiencyCard]
+    """Efficiencies of the engine, by accelerator."""
+
+
+def resolve(scenario: Scenario, catalog: Catalog, path: Path | None = None) -> Case:
+    """Return the scenario with its cards.
+
+    Raises :class:`InputError` with every name that is unknown, every card that is at fault, and every wish that the
+    cards cannot fulfil. ``path`` is the scenario's file, for the lines of the faults.
+    """
+    desk = _Desk(catalog, catalog.document(path) if path is not None else None)
+    engine = desk.fetch(("engine", "name"), lambda: catalog.engine(scenario.engine.name))
+    behaviour = desk.behaviour(engine, scenario.engine.version) if engine else None
+    hardware: dict[str, HardwareCard] = {}
+    efficiencies: dict[str, EfficiencyCard] = {}
+    for index, inventory in enumerate(scenario.cluster.inventory):
+        place: Location = ("cluster", "inventory", index, "hardware")
+        if inventory.hardware in hardware:
+            continue
+        accelerator = desk.fetch(place, lambda name=inventory.hardware: catalog.hardware(name))  # type: ignore[misc]
+        if accelerator is not None:
+            hardware[inventory.hardware] = accelerator
+        if accelerator is not None and engine is not None:
+            efficiency = desk.efficiency(place, accelerator, engine)
+            if efficiency is not None:
+                efficiencies[inventory.hardware] = efficiency
+    models: dict[str, ModelCard] = {}
+    for index, work in enumerate(scenario.workloads):
+        if work.model not in models:
+            model = desk.fetch(
+                ("workloads", index, "model"),
+                lambda name=work.model: catalog.model(name),  # type: ignore[misc]
+            )
+            if model is None:
+                continue
+            models[work.model] = model
+        desk.judge(index, work, models[work.model], behaviour)
+    if desk.faults or engine is None or behaviour is None:
+        raise InputError(desk.faults)
+    return Case(scenario, models, hardware, engine, behaviour, efficiencies)
+
+
+@dataclass(slots=True)
+class _Desk:
+    """Where the faults of one scenario are gathered."""
+
+    catalog: Catalog
+    document: Document | None
+    faults: list[Fault] = field(default_factory=list)
+
+    def note(self, location: Location, problem: str, value: str) -> None:
+        """Add a fault of the scenario."""
+        if self.document is not None:
+            self.faults.append(self.document.fault(location, problem, value))
+        else:
+            self.faults.append(Fault("", None, dotted(location), value, problem))
+
+    def fetch(self, location: Location, read: Callable[[], AnyCard]) -> AnyCard | None:
+        """Return a card, or None with its faults noted: at ``location`` where no file holds it."""
+        try:
+            return read()
+        except InputError as error:
+            for fault in error.faults:
+                if not fault.file:
+                    self.note(location, fault.problem, fault.value)
+                elif fault not in self.faults:
+                    self.faults.append(fault)
+            return None
+
+    def efficiency(self, location: Location, hardware: HardwareCard, engine: EngineCard) -> EfficiencyCard | None:
+        """Return the efficiencies of an engine on an accelerator."""
+        names = self.catalog.names("efficiency")
+        if f"{hardware.name}--{engine.name}" in names:
+            return self.fetch(location, lambda: self.catalog.efficiency(hardware.name, engine.name))
+        served = [name.split("--")[0] for name in names if name.endswith(f"--{engine.name}")]
+        known = ", ".join(served[:12]) or "no hardware yet"
+        problem = f"no efficiency card says how fast {engine.name} is on {hardware.name!r}; there are some for {known}"
+        self.note(location, problem, shorten(hardware.name))
+        return None
+
+    def behaviour(self, engine: EngineCard, version: str) -> EngineVersion | None:
+        """Return how a version of an engine behaves: as the newest listed version that is not newer."""
+        wanted = version_key(version)
+        fitting = [listed for listed in engine.versions if version_key(listed.since) <= wanted]
+        if fitting:
+            return max(fitting, key=lambda listed: version_key(listed.since))
+        oldest = min(engine.versions, key=lambda listed: version_key(listed.since)).since
+        problem = f"{version!r} is older than {oldest}, the oldest version of {engine.name} that is known"
+        self.note(("engine", "version"), f"{problem}, for example version: '{oldest}'", version)
+        return None
+
+    def judge(self, index: int, work: WorkloadSpec, model: ModelCard, behaviour: EngineVersion | None) -> None:
+        """Hold a workload against its model and its engine."""
+        place: Location = ("workloads", index)
+        formats = ALWAYS_SERVED | set(model.checkpoints)
+        if work.weights_dtype is not None and work.weights_dtype not in formats:
+            known = ", ".join(sorted(formats))
+            problem = f"{work.weights_dtype!r} is no checkpoint of {model.name}, which can be served as {known}"
+            self.note((*place, "weights_dtype"), problem, work.weights_dtype)
+        cache = work.kv_dtype or "bf16"
+        if behaviour is not None and cache not in behaviour.caching.kv_formats:
+            known = ", ".join(behaviour.caching.kv_formats)
+            problem = f"{cache!r} is no KV format of the engine since {behaviour.since}, which serves {known}"
+            self.note((*place, "kv_dtype"), problem, cache)
+        given, made = largest(work.lengths.input), largest(work.lengths.output)
+        if given + made > model.context:
+            problem = (
+                f"input of up to {given:.0f} and output of up to {made:.0f} tokens exceed the context of {model.name}, "
+                f"{model.context} tokens; shorten them to {model.context} in sum"
+            )
+            self.note((*place, "lengths"), problem, f"{given + made:.0f}")
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return a version such that newer ones compare greater; trailing zeros do not count.
+
+    >>> version_key("0.9.2") < version_key("0.11") == version_key("0.11.0")
+    True
+    """
+    numbers = [int(part) for part in version.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def largest(lengths: Lengths) -> float:
+    """Return the largest length that a document states [tokens]; the tail of a lognormal is not stated.
+
+    >>> largest(Lengths(p50=1020, p90=2735)), largest(Lengths(quantiles={0: 0.5, 100: 8000}))
+    (2735.0, 8000.0)
+    """
+    if lengths.constant is not None:
+        return float(lengths.constant)
+    if lengths.quantiles:
+        top = max(lengths.quantiles.values())
+        return top if lengths.mean is None else top * lengths.mean / _table_mean(lengths.quantiles)
+    stated = (lengths.mean, lengths.p50, lengths.p90, lengths.p99)
+    return max(mark for mark in stated if mark is not None)
+
+
+def _table_mean(quantiles: Mapping[float, float]) -> float:
+    """Return the mean of a table of quantiles, linear between them."""
+    return sum(_areas(quantiles)) / 100
+
+
+def _areas(quantiles: Mapping[float, float]) -> Iterator[float]:
+    for low, high in pairwise(sorted(quantiles)):
+        yield (high - low) * (quantiles[low] + quantiles[high]) / 2
