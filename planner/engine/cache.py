@@ -7,7 +7,7 @@ from typing import assert_never
 
 import numpy as np
 
-from planner.engine.parameters import Count
+from planner.engine.matrices import Count
 from planner.numeric import Ints
 from planner.spec.model import Attention, GroupedAttention, LatentAttention, LinearAttention, ModelCard
 
