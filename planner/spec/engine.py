@@ -1,5 +1,6 @@
 """What an engine card says: how an inference engine behaves, per version. Not how fast it is."""
 
+import math
 from typing import Literal
 
 from pydantic import Field, PositiveInt
@@ -21,6 +22,8 @@ class Scheduling(Sourced):
     """Admit while blocks last and recompute when they run out; or reserve input + largest output at once."""
     graph_batch: PositiveInt
     """Largest decode batch that a captured graph serves."""
+    chunked: bool = True
+    """Whether a prompt that exceeds what is left of the budget is cut by default, rather than made to wait."""
 
 
 class Caching(Sourced):
@@ -38,7 +41,11 @@ class Reserve(Sourced):
     """Memory that never holds KV."""
 
     fraction: float = Field(gt=0, le=1)
-    """Share of the usable memory that the engine may take."""
+    """Share of the memory that the engine may take."""
+    fraction_of: Literal["usable", "free"] = "usable"
+    """Whether ``fraction`` is of all usable memory, or, for KV alone, of what weights and activations leave free."""
+    activations: Literal["inside", "outside"] = "inside"
+    """Whether activations take from ``fraction`` of the usable memory, or live in the rest of it."""
     fixed: Bytes = Field(ge=0)
     """Runtime, communicator and graph memory of one accelerator [B]."""
     fixed_parallel: Bytes = Field(ge=0)
@@ -65,16 +72,42 @@ class Startup(Sourced):
     """Imports, compilation and graph capture with warm caches [s]."""
 
 
+class Tier(Sourced):
+    """Defaults that an engine changes on some accelerators. What is absent stays as it is."""
+
+    at_least: Bytes | None = Field(default=None, gt=0)
+    """Least usable memory of these accelerators [B]; no limit where absent."""
+    below: Bytes | None = Field(default=None, gt=0)
+    """Usable memory that these accelerators do not reach [B]; no limit where absent."""
+    families: tuple[str, ...] = ()
+    """Architectures, as ``family`` of hardware cards; all where empty."""
+    token_budget: PositiveInt | None = None
+    """In place of ``scheduling.token_budget``."""
+    max_batch: PositiveInt | None = None
+    """In place of ``scheduling.max_batch``."""
+    graph_batch: PositiveInt | None = None
+    """In place of ``scheduling.graph_batch``."""
+    fraction: float | None = Field(default=None, gt=0, le=1)
+    """In place of ``reserve.fraction``."""
+
+    def holds(self, usable: float, family: str) -> bool:
+        """Tell whether an accelerator with ``usable`` memory [B] of a family belongs to this tier."""
+        floor, ceiling = self.at_least or 0.0, self.below or math.inf
+        return floor <= usable < ceiling and (not self.families or family in self.families)
+
+
 class EngineVersion(Card):
     """Behaviour from one version on, until the next one listed."""
 
-    since: str = Field(pattern=r"^\d+(\.\d+)*$")
+    since: str = Field(pattern=r"^\d+(\.\d+)*$", examples=["0.11.0"])
     """First version that behaves so."""
     scheduling: Scheduling
     caching: Caching
     reserve: Reserve
     parallelism: Parallelism
     startup: Startup
+    tiers: tuple[Tier, ...] = ()
+    """Defaults by accelerator; the first tier that holds counts. Read them through :func:`tailor`."""
 
 
 class EngineCard(Card):
@@ -90,3 +123,27 @@ class EngineCard(Card):
     """How the engine's command line spells the settings of a plan, by planner's name of the setting."""
     versions: tuple[EngineVersion, ...] = Field(min_length=1)
     """Oldest first."""
+
+
+def tailor(version: EngineVersion, usable: float, family: str) -> EngineVersion:
+    """Behaviour of an engine version on one accelerator: its defaults with the first tier that holds put in.
+
+    Parameters
+    ----------
+    version
+        As on the card.
+    usable
+        Memory of the accelerator that the driver reports [B].
+    family
+        Architecture of the accelerator, as on its card.
+
+    """
+    tier = next((tier for tier in version.tiers if tier.holds(usable, family)), None)
+    if tier is None:
+        return version
+    fields = ("token_budget", "max_batch", "graph_batch")
+    changed = {field: value for field in fields if (value := getattr(tier, field)) is not None}
+    scheduling = version.scheduling.model_copy(update=changed)
+    share = version.reserve.fraction if tier.fraction is None else tier.fraction
+    reserve = version.reserve.model_copy(update={"fraction": share})
+    return version.model_copy(update={"scheduling": scheduling, "reserve": reserve})

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from planner.spec.card import Card, Name, Sourced
+from planner.spec.card import ASSUMED, Card, Name, Sourced, SourceKey
 from planner.units import Bandwidth, Bytes, FlopRate, Money, Power, Seconds
 
 ComputeFormat = Literal["bf16", "fp8", "fp4", "int8"]
@@ -15,11 +15,13 @@ class Memory(Sourced):
     """On-package memory of one accelerator."""
 
     capacity: Bytes = Field(gt=0)
-    """Capacity as sold [B]."""
+    """Capacity as built [B]: stacks that are sold as 80 GB hold 80 GiB."""
     usable: Bytes = Field(gt=0)
     """Capacity that the driver reports as total [B]."""
     bandwidth: Bandwidth = Field(gt=0)
     """Peak read bandwidth [B/s]."""
+    usable_source: SourceKey = ASSUMED
+    """Key into ``sources`` for ``usable``, or ``assumed``: sheets do not give it, logs do."""
 
 
 class Peak(Sourced):
@@ -38,6 +40,8 @@ class Link(Sourced):
     """Peak bandwidth of one accelerator, one direction [B/s]."""
     latency: Seconds = Field(gt=0)
     """One-way latency of a small message [s]."""
+    latency_source: SourceKey = ASSUMED
+    """Key into ``sources`` for ``latency``, or ``assumed``; data sheets seldom give it."""
     domain: PositiveInt
     """Accelerators that this link joins."""
     pair_bandwidth: Bandwidth | None = Field(default=None, gt=0)
@@ -76,7 +80,7 @@ class Price(Sourced):
 
     per_hour: Money = Field(gt=0)
     """Price of one accelerator for an hour [USD/h]."""
-    date: str = Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
+    date: str = Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", examples=["2025-06"])
     """When the price was read: year, month or day."""
 
 
@@ -95,7 +99,7 @@ class HardwareCard(Card):
     peak: Peak
     tdp: Power = Field(gt=0)
     """Thermal design power of one accelerator [W]."""
-    tdp_source: str
+    tdp_source: SourceKey
     """Key into ``sources``, or ``assumed``."""
     scale_up: Link
     """Links inside a node or rack (NVLink, Infinity Fabric, ICI, or PCIe where there is nothing better)."""
