@@ -2,12 +2,13 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import efficiency_tables as tables
+from planner.spec.hardware import HardwareCard
 
 WHEEL = "aiconfigurator-core 0.12.0"
 
@@ -91,8 +92,9 @@ def card_engine(backend: str) -> str | None:
 class Evidence:
     """The two tables, read once and looked up by card."""
 
-    def __init__(self, shared: Path) -> None:
-        """Read the tables below ``shared``."""
+    def __init__(self, shared: Path, hardware: Mapping[str, HardwareCard]) -> None:
+        """Read the tables below ``shared``; ``hardware`` holds the peaks that the readings are compared with."""
+        self.hardware = hardware
         self.fits: dict[tuple[str, str, str, str], list[Fit]] = {}
         self.groups: dict[tuple[str, str, str], Group] = {}
         self.shapes: dict[str, float] = {}
@@ -142,13 +144,18 @@ class Evidence:
         hardware = tables.CARD.get(row["hardware"])
         if hardware is None:
             return
-        share = float(row["percent_of_spec"] or 0) / 100
+        # Shares are taken of our own cards' peaks: the readings' percentages may mean another data sheet.
+        card = self.hardware[hardware]
         if row["metric"].startswith("MAMF best shape, mean"):
-            self.shapes[hardware] = share
+            self.shapes[hardware] = float(row["value"]) * 1e12 / card.peak.rates["bf16"]
         elif row["metric"].startswith("median over all shapes"):
-            self.medians[hardware, row["kind"].removeprefix("gemm_"), "compute"] = share
+            fitted = row["kind"].removeprefix("gemm_")
+            peak = card.peak.rates[tables.UNITS[fitted]]
+            self.medians[hardware, fitted, "compute"] = float(row["value"]) * 1e12 / peak
         elif row["kind"] == "hbm_bw":
-            self.medians[hardware, row["metric"].split()[0], "memory"] = share
+            self.medians[hardware, row["metric"].split()[0], "memory"] = (
+                float(row["value"]) * 1e9 / card.memory.bandwidth
+            )
         elif row["kind"] == "allreduce_busbw" and "8 GPUs" in row["metric"]:
             self.bus.setdefault(hardware, float(row["value"]))
 

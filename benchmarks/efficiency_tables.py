@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from planner.spec.hardware import ComputeFormat
+
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
 """Engine card and its name in the fits; the order is that of the fallback between engines."""
 NVIDIA, AMD, TPU = ("vllm", "sglang", "tensorrt-llm"), ("vllm", "sglang"), ("vllm",)
@@ -106,10 +108,12 @@ GROUPS = (2, 4, 8)
 """Group sizes that every card holds."""
 ROUTINGS = ("power_law_1.2", "balanced", "")
 """Of two fits of the same kernel the one with the uneven routing is used."""
+UNITS: dict[str, ComputeFormat] = {"bfloat16": "bf16", "fp8": "fp8", "nvfp4": "fp4"}
+"""Matrix units that a timed format runs on."""
 FITTED = {"bf16": "bfloat16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4", "mxfp4": "w4a16_mxfp4"}
 FOUR_BIT_FORMATS = ("int4", "mxfp4", "nvfp4")
-FOUR_BIT = {"gemm": ("bfloat16",), "experts": ("w4a16_mxfp4", "bfloat16")}
-EIGHT_BIT = {"gemm": ("bfloat16",), "experts": ("bfloat16",)}
+FOUR_BIT: dict[str, tuple[str, ...]] = {"gemm": ("bfloat16",), "experts": ("w4a16_mxfp4", "bfloat16")}
+EIGHT_BIT: dict[str, tuple[str, ...]] = {"gemm": ("bfloat16",), "experts": ("bfloat16",)}
 """Kernels that stand in where only the weights are narrow and the matrix units run bf16."""
 FORMATS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "bf16": ("bf16", dict.fromkeys(COLUMNS, ("bfloat16",))),

@@ -16,6 +16,8 @@ import yaml
 
 from benchmarks import efficiency_tables as tables
 from benchmarks.efficiency_evidence import WHEEL, Evidence, Fit, Group, Regime, Text, band
+from planner.spec.card import read_document
+from planner.spec.hardware import HardwareCard
 
 ROOT = Path(__file__).resolve().parent.parent
 CARDS = ROOT / "hardware" / "efficiency"
@@ -188,7 +190,9 @@ def readable(document: Text) -> str:
 
 def cards(shared: Path) -> dict[Path, str]:
     """Return the text of every card by path."""
-    evidence = Evidence(shared)
+    folder = CARDS.parent
+    peaks = {name: read_document(folder / f"{name}.yaml", HardwareCard) for name in tables.TARGETS}
+    evidence = Evidence(shared, peaks)
     texts: dict[Path, str] = {}
     for hardware, target in tables.TARGETS.items():
         for engine in target.engines:
