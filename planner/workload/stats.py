@@ -22,6 +22,8 @@ WINDOWS = (1.0, 10.0, 60.0)
 """Windows in which arrivals are counted [s]."""
 TAIL = 0.9
 """Level above which bins halve their width."""
+HALVINGS = 12
+"""Most bins above ``TAIL``: the last one holds one request in 20,000."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +118,7 @@ def edges(count: int) -> Floats:
     if count < 1:
         msg = f"count must be at least 1, not {count}"
         raise ValueError(msg)
-    tail = count // 2
+    tail = min(count // 2, HALVINGS)
     if tail == 0:
         return np.linspace(0.0, 1.0, count + 1)
     body = np.linspace(0.0, TAIL, count - tail + 1)
@@ -195,7 +197,7 @@ def _at_least_one(value: Floats, share: Floats) -> Floats:
     lifted = np.maximum(value, 1.0)
     excess = lifted - 1.0
     total = float(share @ excess)
-    return 1.0 + excess * ((mean - 1.0) / total if total > 0 else 0.0)
+    return 1.0 + excess * (max(mean - 1.0, 0.0) / total if total > 0 else 0.0)
 
 
 def hourly_rates(mean_rate: float, profile: Sequence[float] | None, peak_to_mean: float = 1.0) -> tuple[Floats, float]:
