@@ -90,7 +90,7 @@ class Lengths(Card):
             raise ValueError("not a lognormal: give two of mean, p50, p90, p99, for example {p50: 1020, p90: 2735}")
         if spread < 0:
             raise ValueError(
-                "percentiles must not fall, and p50 is at most the mean, for example {p50: 1020, p90: 2735}"
+                "percentiles must rise, with p50 below the mean and p90 above it, for example {p50: 1020, p90: 2735}"
             )
         return centre, spread
 
