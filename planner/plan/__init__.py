@@ -1,0 +1,1 @@
+"""The choice: which plan, why, and what would change it."""

@@ -1,0 +1,1 @@
+"""Answers in words: documents, and the forms in which they are written."""

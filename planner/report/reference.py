@@ -1,0 +1,122 @@
+"""The reference of the JSON answers, written from their types: JSON Schemas, and a page for people."""
+
+import json
+from typing import NamedTuple
+
+from pydantic import BaseModel, JsonValue
+from tabulate import tabulate
+
+from planner.plan.answer import Recommendation
+from planner.plan.explanation import Explanation
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommendation, "explain": Explanation}
+"""Types of the answers, by command."""
+INTRODUCTION = """# JSON answers
+
+<!-- Written by planner.report.reference from the types; a test holds it against them. -->
+
+With `--format json`, `recommend` and `explain` answer in the JSON described here; `recommend.schema.json` and
+`explain.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside a version no key is
+renamed and none is taken away.
+
+- Figures are in SI units: seconds, bytes, bytes per second, requests per second, watts. Money is in US dollars.
+  Shares are between 0 and 1, percentiles between 0 and 100.
+- Floats have six significant digits. There is no NaN and no infinity: a figure without a value is null, and the tables
+  name the fields that may be null.
+- There are no timings and no dates: the same scenario gives the same bytes.
+- All keys are always there, except those marked *left out*, which are left out where they have no value.
+"""
+
+
+class Row(NamedTuple):
+    """One field for the page."""
+
+    key: str
+    kind: str
+    meaning: str
+
+
+def schema(command: str) -> dict[str, JsonValue]:
+    """Return the JSON Schema of a command's answer.
+
+    >>> schema("recommend")["title"], schema("explain")["title"]
+    ('Recommendation', 'Explanation')
+    """
+    made = ANSWERS[command].model_json_schema(mode="serialization")
+    return {"$schema": DIALECT, **made}
+
+
+def reference() -> dict[str, str]:
+    """Return the text of each generated file, by its name in ``docs/reference``."""
+    texts = {f"{command}.schema.json": json.dumps(schema(command), indent=2) + "\n" for command in ANSWERS}
+    return texts | {"json.md": _page()}
+
+
+def _page() -> str:
+    parts = [INTRODUCTION]
+    seen: set[str] = set()
+    for command in ANSWERS:
+        whole = schema(command)
+        kinds = {str(whole["title"]): whole, **_mapping(whole.get("$defs", {}))}
+        for name in _in_reading_order(whole, kinds):
+            if name not in seen:
+                seen.add(name)
+                level = "##" if name == whole["title"] else "###"
+                title = f"`{command}`: {name}" if name == whole["title"] else name
+                parts.append(f"{level} {title}\n\n{_object(_mapping(kinds[name]))}")
+    return "\n".join(parts)
+
+
+def _mapping(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _in_reading_order(whole: dict[str, JsonValue], kinds: dict[str, JsonValue]) -> list[str]:
+    """Names of the objects, each before its parts."""
+    order: list[str] = []
+    waiting = [str(whole["title"])]
+    while waiting:
+        name = waiting.pop(0)
+        if name in order or "properties" not in _mapping(kinds[name]):
+            continue
+        order.append(name)
+        text = json.dumps(_mapping(kinds[name])["properties"])
+        inner = [other for other in kinds if f'"#/$defs/{other}"' in text]
+        waiting = sorted(inner, key=lambda other: text.index(f'"#/$defs/{other}"')) + waiting
+    return order
+
+
+def _object(made: dict[str, JsonValue]) -> str:
+    required = _listed(made.get("required", []))
+    rows = []
+    for key, value in _mapping(made["properties"]).items():
+        field = _mapping(value)
+        meaning = " ".join(str(field.get("description", "")).replace("``", "`").split())
+        rows.append(Row(f"`{key}`" if key in required else f"`{key}`, *left out*", _kind(field), meaning))
+    about = " ".join(str(made.get("description", "")).replace("``", "`").split())
+    return f"{about}\n\n{tabulate(rows, ('Key', 'Type', 'Meaning'), tablefmt='pipe', disable_numparse=True)}\n"
+
+
+def _kind(field: dict[str, JsonValue]) -> str:
+    """Name the type of a field in words."""
+    if "$ref" in field:
+        return str(field["$ref"]).rsplit("/", 1)[-1]
+    if "anyOf" in field:
+        return " or ".join(_kind(_mapping(option)) for option in _listed(field["anyOf"]))
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{option}`" for option in _listed(field["enum"]))
+    if "prefixItems" in field:
+        return f"[{', '.join(_kind(_mapping(item)) for item in _listed(field['prefixItems']))}]"
+    if field.get("type") == "array":
+        return f"list of {_kind(_mapping(field.get('items', {})))}"
+    if field.get("type") == "object":
+        inner = _mapping(field.get("additionalProperties", {}))
+        return f"object of {_kind(inner)}" if inner.get("type") else "object"
+    return str(field.get("type", "any"))
