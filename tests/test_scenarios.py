@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from planner.spec.card import read_document
+from planner.spec.catalog import resolve
+from planner.spec.folders import Catalog
 from planner.spec.scenario import Lengths, Scenario, WorkloadSpec
 from planner.workload.stats import bins, summarise
 
@@ -42,13 +44,11 @@ def test_a_scenario_reads_and_bears_its_files_name(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_a_scenario_names_cards_that_exist(path: Path) -> None:
+def test_a_scenarios_cards_exist_and_fulfil_its_wishes(path: Path) -> None:
     scenario = read_document(path, Scenario)
-    assert (ROOT / "hardware" / "engines" / f"{scenario.engine.name}.yaml").is_file()
-    for line in scenario.cluster.inventory:
-        assert (ROOT / "hardware" / f"{line.hardware}.yaml").is_file()
-    for work in scenario.workloads:
-        assert (ROOT / "models" / f"{work.model}.yaml").is_file()
+    case = resolve(scenario, Catalog((ROOT,)), path)
+    assert set(case.models) == {work.model for work in scenario.workloads}
+    assert set(case.hardware) == set(case.efficiencies) == {line.hardware for line in scenario.cluster.inventory}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

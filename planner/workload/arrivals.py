@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from planner.numeric import Floats
 
 EVEN = 0.01
 """Coefficient of variation of the steps up to which a time grid counts as even."""
@@ -36,7 +36,7 @@ def index_of_dispersion(times: npt.ArrayLike, window: float, horizon: float | No
 
     References
     ----------
-    D. R. Cox, P. A. W. Lewis, *The Statistical Analysis of Series of Events*, Methuen 1966, section 4.5.
+    D. R. Cox, P. A. W. Lewis, *The Statistical Analysis of Series of Events*, Methuen 1966.
 
     Examples
     --------

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from planner.numeric import Floats
 from planner.spec.scenario import Sharing
 
-Floats = npt.NDArray[np.float64]
+SMALL = 1e-9
+"""Capacity below which a cache holds at most the item just used [items]."""
 
 
 def hit_rate(sharing: Sharing, capacity: npt.ArrayLike) -> Floats:
@@ -87,7 +89,7 @@ def lru_hits(popularity: npt.ArrayLike, capacity: float) -> Floats:
 
     References
     ----------
-    H. Che, Y. Tung, Z. Wang, *Hierarchical Web Caching Systems*, IEEE JSAC 20(7), 2002, equations 6 and 7.
+    H. Che et al., *Hierarchical Web Caching Systems*, IEEE JSAC 20(7), 2002: the characteristic time of an LRU cache.
 
     Examples
     --------
@@ -107,8 +109,8 @@ def lru_hits(popularity: npt.ArrayLike, capacity: float) -> Floats:
     used = int(np.count_nonzero(share))
     if capacity >= used:
         return np.asarray(share > 0, dtype=np.float64)
-    if capacity == 0:
-        return np.zeros_like(share)
+    if capacity < SMALL:
+        return share * capacity  # h_i = p_i T and T = C to first order; the search would lose them in rounding
 
     def excess(log_time: float) -> float:
         return float(-np.expm1(-share * np.exp(log_time)).sum() - capacity)

@@ -10,11 +10,9 @@ from statistics import NormalDist
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from planner.numeric import Floats
 from planner.spec.scenario import Burstiness, Lengths, WorkloadSpec
-
-Floats = npt.NDArray[np.float64]
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -245,7 +243,7 @@ def rescaled_dispersion(burstiness: Burstiness, offered_rate: float) -> Floats:
 
     References
     ----------
-    D. R. Cox, V. Isham, *Point Processes*, Chapman & Hall 1980, sections 4.3 (thinning) and 4.5 (superposition).
+    D. R. Cox, V. Isham, *Point Processes*, Chapman & Hall 1980, chapter 4 (thinning, superposition).
 
     Examples
     --------
