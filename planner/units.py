@@ -162,9 +162,17 @@ def format_quantity(value: float, unit: str) -> str:
         number = float(Decimal(repr(value)) / scale)
         digits = repr(number).removesuffix(".0")
         rank = (not 1 <= abs(number) < 1000, len(digits))  # noqa: PLR2004 - the step between prefixes
-        if (best is None or rank < best) and _parse(f"{digits} {written}", unit) == value:
+        if (best is None or rank < best) and _reads_as(f"{digits} {written}", unit, value):
             best, answer = rank, f"{digits} {written}"
     return answer
+
+
+def _reads_as(text: str, unit: str, value: float) -> bool:
+    """Tell whether a text means exactly ``value``; near the ends of the floats it may be no quantity at all."""
+    try:
+        return _parse(text, unit) == value
+    except ValueError:
+        return False
 
 
 @lru_cache

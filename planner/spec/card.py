@@ -26,7 +26,7 @@ class SourceMark:
 
 SourceKey = Annotated[str, SourceMark(), Field(min_length=1, examples=[ASSUMED])]
 """Key into the ``sources`` of the card, or ``assumed``."""
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=80, examples=["llama-3.1-70b"])]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=80, examples=["orbit"])]
 """Name of a document: lower-case letters, digits, dots and hyphens."""
 
 
@@ -58,9 +58,12 @@ AnyCard = TypeVar("AnyCard", bound=Card)
 
 @cache
 def _source_fields(kind: type[BaseModel]) -> tuple[str, ...]:
-    """Return the fields of a card that are keys into ``sources``."""
-    fields = kind.model_fields.items()
-    return tuple(name for name, info in fields if any(isinstance(mark, SourceMark) for mark in info.metadata))
+    """Return the fields of a card that are keys into ``sources``: marked so, or called so."""
+    return tuple(
+        name
+        for name, info in kind.model_fields.items()
+        if name.endswith("_source") or any(isinstance(mark, SourceMark) for mark in info.metadata)
+    )
 
 
 def _source_keys(part: object, location: Location) -> Iterator[tuple[Location, str]]:
@@ -68,7 +71,8 @@ def _source_keys(part: object, location: Location) -> Iterator[tuple[Location, s
     if isinstance(part, BaseModel):
         kind = type(part)
         for name in _source_fields(kind):
-            yield (*location, name), getattr(part, name)
+            if (key := getattr(part, name)) is not None:
+                yield (*location, name), key
         for name in kind.model_fields:
             yield from _source_keys(getattr(part, name), (*location, name))
     elif isinstance(part, tuple):

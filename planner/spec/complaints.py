@@ -22,7 +22,7 @@ _WORDS = {
     "list_type": "a list",
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
-    "string_type": "text, quoted where it looks like a number",
+    "string_type": "text (quote what looks like a number)",
     "tuple_type": "a list",
     "finite_number": "a finite number",
     "float_parsing": "a number",
@@ -41,7 +41,7 @@ _LENGTHS = {
     "string_too_long": ("max_length", "at most"),
 }
 _PATTERNS = {
-    r"^[a-z0-9][a-z0-9.-]*$": "made of lower-case letters, digits, dots and hyphens",
+    r"^[a-z0-9][a-z0-9.-]*$": "made of lower-case letters, digits, dots and dashes",
     r"^\d+(\.\d+)*$": "a version made of numbers and dots",
     r"^\d{4}(-\d{2}(-\d{2})?)?$": "a year, month or day",
 }
@@ -109,8 +109,10 @@ def _shown(value: object, number: str | None) -> str:
         return shorten(number).strip("'")
     if value is None:
         return "an empty value"
+    if value in ({}, []):
+        return "an empty mapping" if isinstance(value, dict) else "an empty list"
     if isinstance(value, dict):
-        return f"a mapping ({shorten(', '.join(map(str, value)), 40)})"
+        return f"a mapping of {shorten(', '.join(value), 40)}"
     if isinstance(value, list):
         return f"a list of {len(value)}"
     return str(value).lower() if isinstance(value, bool) else shorten(value)
@@ -140,7 +142,7 @@ def _rule(error: ErrorDetails) -> str:
         text = f"must be {_WORDS[tag]}"
     elif tag in _BOUNDS:
         key, words = _BOUNDS[tag]
-        text = f"must be {words} {context.get(key)}"
+        text = f"must be {words} {context.get(key, 0):g}"
     elif tag in _LENGTHS:
         key, words = _LENGTHS[tag]
         what = "characters" if tag.startswith("string") else "items"
