@@ -95,9 +95,7 @@ def _pass(done: Pass) -> tuple[Block, ...]:
         ["all", "", *("" if value == 0 else quantity(value, "s") for value in sums), quantity(done.seconds, "s"), ""]
     )
     heads = ("Operator", "Calls", *(name.capitalize() for name in RESOURCES), "Time", "Part")
-    size = (
-        f"batch of {number(done.sequences)}, {number(done.tokens)} new tokens, {number(done.context)} cached in each"
-    )
+    size = f"batch of {number(done.sequences)}, {number(done.tokens)} new tokens, {number(done.context)} cached in each"
     return (Facts((("Size", (Line(size, Tone.QUIET),)),)), table(heads, rows, heads[1:]))
 
 

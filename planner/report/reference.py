@@ -1,6 +1,11 @@
-"""The reference of the JSON answers, written from their types: JSON Schemas, and a page for people."""
+"""The reference of the JSON answers, written from their types: JSON Schemas, and a page for people.
+
+``python -m planner.report.reference docs/reference`` writes it anew; a test compares.
+"""
 
 import json
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
@@ -12,9 +17,10 @@ from planner.plan.explanation import Explanation
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommendation, "explain": Explanation}
 """Types of the answers, by command."""
-INTRODUCTION = """# JSON answers
+INTRODUCTION = """\
+# JSON answers
 
-<!-- Written by planner.report.reference from the types; a test holds it against them. -->
+Written from the types themselves by `just docs`; do not edit.
 
 With `--format json`, `recommend` and `explain` answer in the JSON described here; `recommend.schema.json` and
 `explain.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside a version no key is
@@ -106,17 +112,26 @@ def _kind(field: dict[str, JsonValue]) -> str:
     """Name the type of a field in words."""
     if "$ref" in field:
         return str(field["$ref"]).rsplit("/", 1)[-1]
+    if "const" in field or "enum" in field:
+        return ", ".join(f"`{option}`" for option in _listed(field.get("enum", [field.get("const")])))
     if "anyOf" in field:
-        return " or ".join(_kind(_mapping(option)) for option in _listed(field["anyOf"]))
-    if "const" in field:
-        return f"`{field['const']}`"
-    if "enum" in field:
-        return ", ".join(f"`{option}`" for option in _listed(field["enum"]))
-    if "prefixItems" in field:
-        return f"[{', '.join(_kind(_mapping(item)) for item in _listed(field['prefixItems']))}]"
+        return " or ".join(_kinds(field["anyOf"]))
     if field.get("type") == "array":
-        return f"list of {_kind(_mapping(field.get('items', {})))}"
-    if field.get("type") == "object":
-        inner = _mapping(field.get("additionalProperties", {}))
-        return f"object of {_kind(inner)}" if inner.get("type") else "object"
-    return str(field.get("type", "any"))
+        fixed = _kinds(field.get("prefixItems", []))
+        return f"[{', '.join(fixed)}]" if fixed else f"list of {_kind(_mapping(field.get('items', {})))}"
+    inner = _mapping(field.get("additionalProperties", {}))
+    return f"object of {_kind(inner)}" if inner.get("type") else str(field.get("type", "any"))
+
+
+def _kinds(fields: JsonValue) -> list[str]:
+    return [_kind(_mapping(field)) for field in _listed(fields)]
+
+
+def main(folder: Path) -> None:
+    """Write all generated files into a folder."""
+    for name, text in reference().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
