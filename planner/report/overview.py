@@ -25,8 +25,11 @@ def overview(answer: Recommendation, *, explain: bool = False) -> tuple[Block, .
 def _title(answer: Recommendation) -> Heading:
     missed = sum(item.severity == "fail" and not item.met for item in answer.checks)
     if not answer.feasible:
-        text = f"no plan: {plural(len(answer.infeasible), 'workload')} cannot be promised"
-        return Heading(Line(f"{answer.scenario}: {text}", Tone.BAD), 1)
+        names = {item.workload for item in answer.infeasible}
+        text = f"{plural(len(names), 'workload')} cannot be promised"
+        if not names or None in names:
+            text = "the cluster cannot hold all promises"
+        return Heading(Line(f"{answer.scenario}: no plan: {text}", Tone.BAD), 1)
     if not answer.within_budgets:
         text = f"{answer.scenario}: every promise holds, but {plural(missed, 'budget')} missed"
         return Heading(Line(text, Tone.BAD), 1)
@@ -147,6 +150,8 @@ def _runner_up(answer: Recommendation) -> str:
     other = answer.runner_up
     if other is None:
         return "none differs in kind"
+    if other.delta == 0:
+        return f"as good: {'; '.join(other.changes) or 'the same pools'}"
     base = other.objective - other.delta
     worse = f"{number(abs(other.delta / base) * 100)} % worse" if base else f"worse by {number(abs(other.delta))}"
     return f"{worse}: {'; '.join(other.changes) or 'the same pools'}"

@@ -49,7 +49,7 @@ def _put(console: Console, block: Block) -> None:
         case Heading(line, _) | Paragraph(line):
             console.print(_text((line,)))
         case Facts(rows):
-            console.print(_facts(rows))
+            console.print(_facts(rows, console.width))
         case Table():
             for position, part in enumerate(_beside(block, console.width)):
                 if position:
@@ -61,9 +61,10 @@ def _text(lines: Cell) -> Text:
     return Text("\n").join(Text(line.text, STYLES[line.tone]) for line in lines)
 
 
-def _facts(rows: tuple[tuple[str, Cell], ...]) -> Grid:
+def _facts(rows: tuple[tuple[str, Cell], ...], width: int) -> Grid:
     grid = Grid.grid(padding=(0, GAP, 0, 0))
-    grid.add_column(no_wrap=True, style="dim", min_width=9)
+    longest = max((len(label) for label, _ in rows), default=0)
+    grid.add_column(style="dim", width=max(9, min(longest, width * 2 // 5)), overflow="fold")
     grid.add_column()
     for label, lines in rows:
         grid.add_row(label, _text(lines))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from planner.plan.answer import Recommendation
+from planner.plan.answer import Recommendation, RunnerUp
 from planner.plan.explanation import Explanation
 from planner.report.blocks import Column, Document, Facts, Heading, Table, cell
 from planner.report.document import compose
@@ -137,6 +137,32 @@ def test_an_explanation_shows_where_each_millisecond_goes(explanation: Explanati
     assert re.search(r"^all_reduce +160 +4.1 ms +4.1 ms +18.3 %$", text, re.MULTILINE)
     assert "TP doubled, TP8 x3: one decode step" not in text
     assert "TP doubled, TP8 x3: one decode step" in render(explanation, "terminal", explain=True)
+
+
+def test_a_tie_is_no_loss(answer: Recommendation) -> None:
+    runner_up = RunnerUp(objective=225.0, delta=0.0, changes=("chat on TP8 x3",))
+    assert "as good: chat on TP8 x3" in render(answer.model_copy(update={"runner_up": runner_up}), "terminal")
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
+def test_an_answer_without_any_list_is_still_an_answer(answer: Recommendation, form: Form) -> None:
+    lists = ("workloads", "sensitivities", "infeasible", "assumptions", "checks")
+    bare = answer.model_copy(update=dict.fromkeys(lists, ()) | {"feasible": False, "runner_up": None})
+    text = render(bare, form, explain=True)
+    assert "orbit" in text
+    if form != "json":
+        assert "no plan: the cluster cannot hold all promises" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_long_names_are_broken_and_never_cut(answer: Recommendation, width: int) -> None:
+    name, model = "long-context-analysis-of-contracts", "qwen3-235b-a22b-instruct-2507"
+    plan = answer.workloads[0].model_copy(update={"name": name, "model": model})
+    text = render(answer.model_copy(update={"workloads": (plan,)}), "terminal", explain=True, width=width)
+    assert name in text
+    assert model in text
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert max(map(len, text.splitlines())) <= width
 
 
 def test_colour_only_where_it_is_asked_for(answer: Recommendation) -> None:
