@@ -1,0 +1,117 @@
+"""What one accelerator holds: weights, KV cache, activations, engine reserve, adapters."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.engine.attention import WIDTH
+from planner.engine.cache import sequence_bytes
+from planner.engine.chip import ACTIVATION_BYTES, BITS
+from planner.engine.counts import weight_bytes
+
+if TYPE_CHECKING:
+    from planner.engine.chip import Chip
+    from planner.engine.layouts import Layouts
+    from planner.engine.step import Machine
+    from planner.numeric import Floats, Ints
+    from planner.spec.engine import EngineVersion
+    from planner.spec.model import Checkpoint, ModelCard
+
+LOGIT_BYTES = 4.0
+"""Logits are sampled as 32-bit floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of one accelerator by purpose [B]; columns of shape (n,)."""
+
+    weights: "Floats"
+    activations: "Floats"
+    reserve: "Floats"
+    """What the engine never uses, plus runtime, communicators and graphs."""
+    adapters: "Floats"
+    capacity: "Floats"
+    """What the driver reports."""
+
+    @property
+    def kv(self) -> "Floats":
+        """What is left for the KV cache; at least 0."""
+        return np.maximum(0.0, self.capacity - self.weights - self.activations - self.reserve - self.adapters)
+
+
+def activation_bytes(model: "ModelCard", layouts: "Layouts", budget: "Ints", batch: "Ints") -> "Floats":
+    """Peak of transient tensors in a step of ``budget`` tokens with ``batch`` sampled rows, (n,) [B].
+
+    The residual and its copy, the projections of the widest layer at once, and the logits: what an engine's profiling run
+    measures at start-up.
+    """
+    widest = np.zeros(len(layouts))
+    for group in model.layers:
+        ffn = group.ffn
+        if ffn.kind == "dense":
+            inner = 3.0 * ffn.intermediate / layouts.tp
+        else:
+            inner = ffn.top_k * (3.0 * ffn.intermediate / layouts.expert_tp + model.hidden) / np.sqrt(layouts.ep)
+        widest = np.maximum(widest, inner)
+    hidden = budget * ACTIVATION_BYTES * (4.0 * model.hidden + widest)
+    return hidden + batch * (LOGIT_BYTES + ACTIVATION_BYTES) * model.vocabulary / layouts.tp
+
+
+def memory(  # noqa: PLR0913 - each argument is a card or a column
+    m: "Machine",
+    checkpoint: "Checkpoint",
+    engine: "EngineVersion",
+    budget: "Ints",
+    batch: "Ints",
+    adapters: "Floats",
+) -> Memory:
+    """Account for the memory of each candidate; all columns (n,)."""
+    chip: Chip = m.chip
+    size = m.layouts.accelerators
+    fixed = np.where(size > 1, engine.reserve.fixed_parallel, engine.reserve.fixed)
+    return Memory(
+        weights=weight_bytes(m.model, chip.weights, checkpoint, m.layouts),
+        activations=activation_bytes(m.model, m.layouts, budget, batch),
+        reserve=(1.0 - engine.reserve.fraction) * chip.usable + fixed,
+        adapters=adapters,
+        capacity=np.full(len(m.layouts), chip.usable),
+    )
+
+
+def kv_per_sequence(m: "Machine", context: "Floats", block: int) -> "Floats":
+    """Cache and state of one sequence on one accelerator of its rank, block-rounded, (n, k) [B] for contexts (k,)."""
+    bits = int(8 * WIDTH[m.chip.kv])
+    tokens = np.rint(np.atleast_1d(context)).astype(np.int64)
+    held = sequence_bytes(m.model, tokens[np.newaxis, :], bits, m.layouts.tp[:, np.newaxis], block)
+    return np.asarray(held, float) / m.layouts.pp[:, np.newaxis]
+
+
+def adapter_parameters(model: "ModelCard", rank: int, targets: str) -> float:
+    """Parameters of one LoRA adapter: r (h_in + h_out) for each adapted matrix (S-LoRA, arXiv:2311.03285, section 2).
+
+    Adapted are q, k, v and o, or those and the dense feed-forward matrices; routed experts are not.
+    """
+    total = 0.0
+    for group in model.layers:
+        a, h = group.attention, model.hidden
+        if a.kind == "gqa":
+            value = a.value_dim or a.head_dim
+            q, k, v, o = a.heads * a.head_dim, a.kv_heads * a.head_dim, a.kv_heads * value, a.heads * value
+            sides = 4 * h + q + k + v + o
+        elif a.kind == "mla":
+            sides = 2 * h + a.heads * (a.nope_dim + a.rope_dim + a.value_dim) + a.kv_rank
+        else:
+            sides = 2 * h + 2 * a.value_heads * a.value_dim
+        if targets == "all" and group.ffn.kind == "dense":
+            sides += (3 if group.ffn.gated else 2) * (h + group.ffn.intermediate)
+        total += group.count * rank * sides
+    return total
+
+
+def adapter_bytes(model: "ModelCard", rank: int, targets: str) -> float:
+    """Bytes of one adapter in 16 bits.
+
+    LLaMA-70B, rank 16, all seven projections: 414.2 MB (S-LoRA's form on the published shape).
+    """
+    return adapter_parameters(model, rank, targets) * BITS["bf16"] / 8.0

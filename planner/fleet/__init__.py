@@ -1,0 +1,1 @@
+"""Many servers: goodput under load, pools, reserve and cost."""

@@ -1,0 +1,169 @@
+"""Goodput: the share of requests that meet TTFT and TPOT together, from the distributions of both.
+
+The slow part of burstiness is a rate that moves (:func:`planner.queueing.bursts.rate_mixture`): each share is the mean over
+steady states, weighted by the arrivals that see them. Given the
+rate, TTFT and TPOT of a request are taken as independent.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.fleet.waiting import BURST, Steady, steady
+from planner.queueing.bursts import rate_mixture
+
+if TYPE_CHECKING:
+    from planner.numeric import Floats, Ints
+    from planner.replica.batching import Operating
+    from planner.replica.prefill import Prefill
+    from planner.workload.blend import Blend
+    from planner.workload.stats import Bins
+
+WINDOW = BURST
+"""Window whose dispersion describes the moving rate [s]: longer than a queue lives, shorter than a pool is scaled."""
+POINTS = 5
+"""Steady states that a moving rate is averaged over."""
+CENTRE = 0.97
+"""Load from which percentiles have no value."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Candidate pools of one role for one traffic; (n,) columns."""
+
+    traffic: "Blend"
+    op: "Operating"
+    work: "Prefill | None"
+    """None in a decode pool."""
+    decodes: bool
+    """False in a prefill pool."""
+    mixed: bool
+    stages: "Floats"
+    handling: float
+    """Fixed time of a request outside the engine's steps [s]."""
+    transfer: "Floats"
+    """Time to move the KV of each input bin, (n, k) or (1, k) [s]; 0 where nothing moves."""
+
+
+def fast_bursts(traffic: "Blend") -> float:
+    """Variance of arrivals that the moving rate does not explain, as a squared coefficient of variation; at least 1.
+
+    The dispersion at 1 s less what a rate that moves over ``WINDOW`` adds to it.
+    """
+    slow = max(float(traffic.dispersion[1]) - 1.0, 0.0) / WINDOW
+    return max(float(traffic.dispersion[0]) - slow, 1.0)
+
+
+def states(rows: Rows, replicas: "Ints", scale: float = 1.0) -> "list[tuple[Floats, Steady]]":
+    """(Share of arrivals, steady state) over the moving rate; with all times ``scale`` as long.
+
+    Times k as long at rate r are the same as times as they are at rate k r, with limits over k.
+    """
+    traffic = rows.traffic
+    rates, shares = rate_mixture(traffic.peak_rate, float(traffic.dispersion[1]), WINDOW, POINTS)
+    out = []
+    for rate, share in zip(np.ravel(rates), np.ravel(shares), strict=True):
+        seen = np.full(len(replicas), share * rate / traffic.peak_rate)
+        state = steady(
+            rows.op,
+            rows.work,
+            np.full(len(replicas), rate * scale),
+            replicas,
+            steps=traffic.steps if rows.decodes else 0.0,
+            bursts=fast_bursts(traffic),
+            stages=rows.stages,
+            mixed=rows.mixed,
+            handling=rows.handling,
+        )
+        out.append((seen, state))
+    return out
+
+
+def ttft_share(state: Steady, limit: "Floats | float", shares: "Floats", part: slice, transfer: "Floats") -> "Floats":
+    """Share of requests whose first token comes within ``limit``, (n,).
+
+    The wait is 0 or exponential with the mean of those who wait: P(W > t) = P exp(-P t / E[W]), exact for M/M/c.
+    """
+    base = state.base[:, part] + transfer[:, part]
+    room = np.asarray(limit, float)[..., np.newaxis] - base
+    rate = state.waits / np.maximum(state.wait, 1e-12)
+    late = state.waits[:, np.newaxis] * np.exp(-np.clip(room * rate[:, np.newaxis], 0.0, 700.0))
+    met = np.where(room >= 0.0, 1.0 - late, 0.0)
+    return met @ shares
+
+
+def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Floats":
+    """Share of requests whose mean time per output token stays within ``limit``, (n,).
+
+    A request of d tokens takes (d - 1) steps plus the stalls of the prompts that arrive meanwhile, a compound Poisson sum:
+    none with probability exp(-nu), else gamma with the mean and variance of the sum. So a short output feels each stall as
+    stall / (d - 1). One-token outputs meet any limit.
+    """
+    from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to import
+
+    steps = np.maximum(output.value - 1.0, 1e-9)
+    count = np.minimum(state.stalls * state.tpot, 1e6)[:, np.newaxis] * steps
+    none = np.exp(-count)
+    some = np.maximum(1.0 - none, 1e-12)
+    mean = count * state.stall[:, np.newaxis] / some
+    second = (count * state.stall_second[:, np.newaxis] + (count * state.stall[:, np.newaxis]) ** 2) / some
+    variance = np.maximum(second - mean**2, 0.0) + (steps * state.spread[:, np.newaxis]) ** 2
+    room = (limit - state.step)[:, np.newaxis] * steps
+    shape = np.maximum(mean**2, 1e-30) / np.maximum(variance, 1e-30)
+    with np.errstate(invalid="ignore"):
+        stalled = gammainc(shape, np.maximum(room, 0.0) * shape / np.maximum(mean, 1e-15))
+    free = ndtr((limit - state.step) / state.spread)[:, np.newaxis]
+    met = none * free + (1.0 - none) * np.where(room > 0.0, np.nan_to_num(stalled, nan=0.0), 0.0)
+    met = np.where(output.value <= 1.0, 1.0, met)
+    return met @ output.share
+
+
+def workload_bins(traffic: "Blend", index: int) -> "tuple[Floats, slice, Bins]":
+    """Shares (k,) and place of a workload's input bins in the blend, and its output bins."""
+    work = traffic.workloads[index]
+    return work.input.share, traffic.inputs[index], work.output
+
+
+def shares(rows: Rows, replicas: "Ints", scale: float = 1.0) -> "Floats":
+    """Share of each workload's requests that meets both limits, (n, workloads)."""
+    traffic = rows.traffic
+    out = np.zeros((len(replicas), len(traffic.workloads)))
+    for seen, state in states(rows, replicas, scale):
+        for index, work in enumerate(traffic.workloads):
+            share, part, output = workload_bins(traffic, index)
+            met = np.ones(len(replicas))
+            if rows.work is not None and work.ttft is not None:
+                met = met * ttft_share(state, work.ttft / scale, share, part, rows.transfer / scale)
+            if rows.decodes and work.tpot is not None:
+                met = met * tpot_share(state, work.tpot / scale, output)
+            if rows.work is None:
+                met = np.where(state.overloaded, 0.0, met)
+            out[:, index] += seen * met
+    return np.minimum(out, 1.0)
+
+
+def idle_reasons(rows: Rows) -> "tuple[Floats, Floats]":
+    """Share of TTFT and of TPOT that an idle replica meets, the least over workloads, (n,) each."""
+    traffic, n = rows.traffic, len(rows.op.saturation)
+    rate = np.minimum(1e-6, 1e-6 * rows.op.saturation)
+    state = steady(
+        rows.op,
+        rows.work,
+        rate,
+        np.ones(n, np.int64),
+        steps=traffic.steps if rows.decodes else 0.0,
+        bursts=1.0,
+        stages=rows.stages,
+        mixed=rows.mixed,
+        handling=rows.handling,
+    )
+    first, later = np.ones(n), np.ones(n)
+    for index, work in enumerate(traffic.workloads):
+        share, part, _ = workload_bins(traffic, index)
+        if rows.work is not None and work.ttft is not None:
+            base = state.base[:, part] + rows.transfer[:, part]
+            first = np.minimum(first, np.where(base <= work.ttft, 1.0, 0.0) @ share)
+        if rows.decodes and work.tpot is not None:
+            later = np.minimum(later, np.where(state.step <= work.tpot, 1.0, 0.0))
+    return first, later

@@ -1,0 +1,1 @@
+"""One server over time: prefill, continuous batching, moves and adapters."""

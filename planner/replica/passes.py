@@ -1,0 +1,91 @@
+"""Step times of one replica as tables over its tokens and its batch, so that fixed points only interpolate.
+
+A step's linear part depends on its tokens alone and is tabulated once per layout; token budgets and batch limits share it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.engine.attention import WIDTH
+from planner.engine.step import body, column, decode_attention, fullest, head, total
+from planner.numeric import interpolate_rows
+
+if TYPE_CHECKING:
+    from planner.engine.step import Machine, OperatorTime
+    from planner.numeric import Floats, Ints
+    from planner.replica.adapters import Adapted
+    from planner.workload.stats import Bins
+
+TOKENS = np.array(
+    [1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 1024]
+    + [1280, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768],
+    float,
+)
+"""Tokens of one attention rank at which the linear part is evaluated; linear between them."""
+BATCHES = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096], float)
+"""Sequences of one replica at which decode steps are evaluated; linear between them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passes:
+    """Step times of every layout of a machine."""
+
+    machine: "Machine"
+    tokens: "Floats"
+    """Linear part of a step, (n, len(TOKENS)) [s]."""
+    decode: "Floats"
+    """Whole decode step, (n, len(BATCHES)) [s]."""
+    rank_tokens: "Floats"
+    """Tokens of the fullest rank in a micro-batch, (n, len(BATCHES))."""
+
+    def linear(self, row: "Ints", tokens: "Floats") -> "Floats":
+        """Linear part of a step of ``tokens`` (r, m) tokens per rank for the layouts ``row`` (r,) [s].
+
+        Linear between grid points, and in proportion beyond the last one.
+        """
+        table = self.tokens[row]
+        inside = interpolate_rows(TOKENS, table, np.asarray(np.minimum(tokens, TOKENS[-1]), float))
+        rate = (table[:, -1] - table[:, -2]) / (TOKENS[-1] - TOKENS[-2])
+        return inside + np.maximum(tokens - TOKENS[-1], 0.0) * rate[:, np.newaxis]
+
+
+def decode_operators(
+    m: "Machine", batch: "Floats", contexts: "Bins", adapted: "Adapted | None" = None
+) -> "tuple[OperatorTime, ...]":
+    """Operators of one decode step with ``batch`` (n, g) sequences in the replica."""
+    rank = rank_batch(m, batch)
+    times = (*body(m, rank), head(m, rank), decode_attention(m, rank, (contexts.value, contexts.share)))
+    return (*times, *adapted.operators(m, rank, batch)) if adapted else times
+
+
+def rank_batch(m: "Machine", batch: "Floats") -> "Floats":
+    """Sequences of the fullest rank in one micro-batch: a pipeline of p stages runs p micro-batches, (n, g)."""
+    parts = np.maximum(batch / column(m.layouts.pp), 1.0)
+    return fullest(parts, column(m.layouts.dp))
+
+
+def tabulate(m: "Machine", contexts: "Bins", adapted: "Adapted | None" = None) -> Passes:
+    """Evaluate every layout on the grids.
+
+    A micro-batch of a pipeline passes all stages before its sequences get a token, so a decode step costs the latency of
+    one micro-batch.
+    """
+    shape = (len(m.layouts), 1)
+    tokens = total(body(m, TOKENS))
+    batch = BATCHES * np.ones(shape)
+    rank = rank_batch(m, batch)
+    row = np.arange(len(m.layouts))
+    if adapted:
+        tokens = tokens + total(adapted.operators(m, TOKENS * np.ones(shape), np.ones(shape)))
+    decode = total((head(m, rank), decode_attention(m, rank, (contexts.value, contexts.share))))
+    if adapted:
+        decode = decode + adapted.reading(m, batch)
+    tables = Passes(m, np.broadcast_to(tokens, (len(row), len(TOKENS))), decode, rank)
+    return Passes(m, tables.tokens, decode + tables.linear(row, rank), rank)
+
+
+def kv_width(m: "Machine") -> float:
+    """Bytes of an element of the cache."""
+    return WIDTH[m.chip.kv]
