@@ -50,8 +50,8 @@ _MOST_KNOWN = 12
 """Names that a message lists at most."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the nearest of the known names, or at all of them.
+def did_you_mean(name: str, known: Iterable[str], others: Iterable[str] = ()) -> str:
+    """Return a hint at the nearest of the known names and their ``others`` spellings, or at all of the known names.
 
     >>> did_you_mean("tpto", ["ttft", "tpot"])
     "did you mean 'tpot'?"
@@ -59,7 +59,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'known are ttft, tpot'
     """
     names = list(dict.fromkeys(known))
-    lowered = {item.lower(): item for item in reversed(names)}
+    lowered = {item.lower(): item for item in reversed([*names, *others])}
     if near := get_close_matches(name.lower()[:80], lowered, n=1, cutoff=0.6):
         return f"did you mean {lowered[near[0]]!r}?"
     if not names:

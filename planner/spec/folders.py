@@ -56,6 +56,7 @@ class Catalog:
     _files: dict[Kind, dict[str, Path]] = field(default_factory=dict, init=False, repr=False)
     _documents: dict[Path, Document] = field(default_factory=dict, init=False, repr=False)
     _aliases: dict[Kind, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
+    _unread: dict[Kind, list[Fault]] = field(default_factory=dict, init=False, repr=False)
 
     def names(self, kind: Kind) -> tuple[str, ...]:
         """Return the names of all documents of a kind, sorted."""
@@ -72,9 +73,11 @@ class Catalog:
         aliases = self._known_aliases(kind)
         if (meant := aliases.get(name.lower())) is not None:
             return index[meant]
-        hint = did_you_mean(name, [*sorted(index), *sorted(aliases)])
+        hint = did_you_mean(name, sorted(index), sorted(aliases))
         problem = f"there is no {_noun(kind)} {shorten(name)}; {hint}"
-        raise InputError([Fault(file="", line=None, field="", value=shorten(name), problem=problem)])
+        fault = Fault(file="", line=None, field="", value=shorten(name), problem=problem)
+        # A card that cannot be read may be the one that is meant.
+        raise InputError([fault, *self._unread[kind]])
 
     def model(self, name: str) -> ModelCard:
         """Return the model of this name or repository. Raises :class:`InputError`."""
@@ -151,23 +154,31 @@ class Catalog:
         keys = set(self.document(path).value)
         shared = {kind: len(keys & set(card.model_fields)) for kind, card in KINDS.items()}
         best = max(shared, key=lambda kind: shared[kind])
-        return best if 2 * shared[best] > len(keys) else None
+        needed = {name for name, info in KINDS[best].model_fields.items() if info.is_required()}
+        return best if 2 * shared[best] > len(keys) and len(keys & needed) > 1 else None
 
     def _known_aliases(self, kind: Kind) -> dict[str, str]:
         """Return names by their other spellings, in lower case."""
         if kind not in self._aliases:
             aliases: dict[str, str] = {}
+            unread: list[Fault] = []
             for name, path in sorted(self._index(kind).items()):
                 aliases.setdefault(name.lower(), name)
-                others: tuple[str, ...] = ()
-                if kind == "model":
-                    others = self._read(path, ModelCard).repositories
-                elif kind == "engine":
-                    others = self._read(path, EngineCard).aliases
+                try:
+                    others = self._spellings(kind, path)
+                except InputError as error:
+                    unread += error.faults
+                    continue
                 for other in others:
                     aliases.setdefault(other.lower(), name)
-            self._aliases[kind] = aliases
+            self._aliases[kind], self._unread[kind] = aliases, unread
         return self._aliases[kind]
+
+    def _spellings(self, kind: Kind, path: Path) -> tuple[str, ...]:
+        """Return the other names that a card gives itself."""
+        if kind == "model":
+            return self._read(path, ModelCard).repositories
+        return self._read(path, EngineCard).aliases if kind == "engine" else ()
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -53,7 +53,7 @@ class Document:
 
     def line(self, location: Location) -> int | None:
         """Line of the nearest place at or above ``location``."""
-        for end in range(len(location), 0, -1):
+        for end in range(len(location), -1, -1):
             if (line := self.lines.get(location[:end])) is not None:
                 return line
         return None
@@ -271,6 +271,7 @@ class _Builder:
         """Put a value where it belongs, and return where that is."""
         if not self.stack:
             self.root = value
+            self.lines[()] = self._line(event)
             return ()
         frame, location = self.stack[-1], self._location()
         if isinstance(frame.items, list):
