@@ -1,0 +1,1 @@
+"""Predictions held against measurements, papers and a simulation."""
