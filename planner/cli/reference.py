@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from planner.cli.app import HELP, app
 
@@ -24,7 +24,15 @@ fault. Every command writes its answer to standard output and everything else to
 
 def contexts() -> Iterator[typer.Context]:
     """Yield every command in the order of the help text, with what it was called as; the root comes first."""
-    yield from _below("planner", typer.main.get_command(app), None)
+    yield from _below(
+        typer.Context(
+            typer.main.get_command(app),
+            info_name="planner",
+            terminal_width=WIDTH,
+            max_content_width=WIDTH,
+            help_option_names=HELP,
+        )
+    )
 
 
 def command_paths() -> list[str]:
@@ -45,19 +53,12 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def _below(name: str, command: TyperCommand | TyperGroup, parent: typer.Context | None) -> Iterator[typer.Context]:
-    context = typer.Context(
-        command,
-        info_name=name,
-        parent=parent,
-        terminal_width=WIDTH,
-        max_content_width=WIDTH,
-        help_option_names=HELP,
-    )
+def _below(context: typer.Context) -> Iterator[typer.Context]:
+    """Yield a command and those below it; width and help options are handed down."""
     yield context
-    if isinstance(command, TyperGroup):
-        for below, child in command.commands.items():
-            yield from _below(below, child, context)
+    if isinstance(context.command, TyperGroup):
+        for name, command in context.command.commands.items():
+            yield from _below(typer.Context(command, info_name=name, parent=context))
 
 
 if __name__ == "__main__":
