@@ -11,7 +11,6 @@ from planner.engine.chip import ACTIVATION_BYTES, BITS
 from planner.engine.counts import weight_bytes
 
 if TYPE_CHECKING:
-    from planner.engine.chip import Chip
     from planner.engine.layouts import Layouts
     from planner.engine.step import Machine
     from planner.numeric import Floats, Ints
@@ -66,17 +65,23 @@ def memory(  # noqa: PLR0913 - each argument is a card or a column
     batch: "Ints",
     adapters: "Floats",
 ) -> Memory:
-    """Account for the memory of each candidate; all columns (n,)."""
-    chip: Chip = m.chip
-    size = m.layouts.accelerators
-    fixed = np.where(size > 1, engine.reserve.fixed_parallel, engine.reserve.fixed)
-    return Memory(
-        weights=weight_bytes(m.model, chip.weights, checkpoint, m.layouts),
-        activations=activation_bytes(m.model, m.layouts, budget, batch),
-        reserve=(1.0 - engine.reserve.fraction) * chip.usable + fixed,
-        adapters=adapters,
-        capacity=np.full(len(m.layouts), chip.usable),
-    )
+    """Account for the memory of each candidate; all columns (n,).
+
+    An engine takes a share of the usable memory for everything, or a share of what weights and activations leave for the
+    cache alone; its activations come out of that share or out of the rest.
+    """
+    chip, reserve = m.chip, engine.reserve
+    fixed = np.where(m.layouts.accelerators > 1, reserve.fixed_parallel, reserve.fixed)
+    weights = weight_bytes(m.model, chip.weights, checkpoint, m.layouts)
+    activations = activation_bytes(m.model, m.layouts, budget, batch)
+    if reserve.fraction_of == "free":
+        free = np.maximum(chip.usable - weights - activations - fixed - adapters, 0.0)
+        kept = fixed + (1.0 - reserve.fraction) * free
+    elif reserve.activations == "outside":
+        kept = np.maximum((1.0 - reserve.fraction) * chip.usable - activations, fixed)
+    else:
+        kept = (1.0 - reserve.fraction) * chip.usable + fixed
+    return Memory(weights, activations, kept, adapters, np.full(len(m.layouts), chip.usable))
 
 
 def kv_per_sequence(m: "Machine", context: "Floats", block: int) -> "Floats":

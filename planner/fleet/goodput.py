@@ -55,16 +55,17 @@ def fast_bursts(traffic: "Blend") -> float:
     return max(float(traffic.dispersion[0]) - slow, 1.0)
 
 
-def states(rows: Rows, replicas: "Ints", scale: float = 1.0) -> "list[tuple[Floats, Steady]]":
-    """(Share of arrivals, steady state) over the moving rate; with all times ``scale`` as long.
+def states(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "list[tuple[Floats, Steady]]":
+    """(Share of arrivals, steady state) over the moving rate; with all times ``scale`` as long, and ``load`` times the rate.
 
     Times k as long at rate r are the same as times as they are at rate k r, with limits over k.
     """
     traffic = rows.traffic
-    rates, shares = rate_mixture(traffic.peak_rate, float(traffic.dispersion[1]), WINDOW, POINTS)
+    peak = traffic.peak_rate * load
+    rates, shares = rate_mixture(peak, float(traffic.dispersion[1]), WINDOW, POINTS)
     out = []
     for rate, share in zip(np.ravel(rates), np.ravel(shares), strict=True):
-        seen = np.full(len(replicas), share * rate / traffic.peak_rate)
+        seen = np.full(len(replicas), share * rate / peak)
         state = steady(
             rows.op,
             rows.work,
@@ -125,11 +126,11 @@ def workload_bins(traffic: "Blend", index: int) -> "tuple[Floats, slice, Bins]":
     return work.input.share, traffic.inputs[index], work.output
 
 
-def shares(rows: Rows, replicas: "Ints", scale: float = 1.0) -> "Floats":
+def shares(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "Floats":
     """Share of each workload's requests that meets both limits, (n, workloads)."""
     traffic = rows.traffic
     out = np.zeros((len(replicas), len(traffic.workloads)))
-    for seen, state in states(rows, replicas, scale):
+    for seen, state in states(rows, replicas, scale, load):
         for index, work in enumerate(traffic.workloads):
             share, part, output = workload_bins(traffic, index)
             met = np.ones(len(replicas))

@@ -1,6 +1,7 @@
 """Offers: ways to serve a group of workloads on one kind of accelerator, sized but not yet placed."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -59,6 +60,8 @@ class Offer:
     decision: str
     """``together`` or ``split``."""
     pools: tuple[PoolChoice, ...]
+    interactive_count: int = 0
+    """Of a pool with deadline work beside: replicas that the interactive work alone needs."""
 
     @property
     def accelerators(self) -> int:
@@ -95,12 +98,12 @@ def together(subject: Subject, group: Group, accelerators: int, count: Count, la
     kept = survivors(replicas, _most(replicas, accelerators))
     plan, rejected = size(kept, _most(kept, accelerators))
     count.add(rejected)
-    best = cheapest_by_layout(plan)
+    cheap = cheapest_by_layout(plan)
     offers = [
-        Offer(group, subject.chip.hardware, "together", (PoolChoice(kept, int(best.index[i]), int(best.count[i]), 0),))
-        for i in range(len(best))
+        Offer(group, subject.chip.hardware, "together", (PoolChoice(kept, int(cheap.index[i]), int(cheap.count[i]), 0),))
+        for i in range(len(cheap))
     ]
-    return _best(offers)
+    return best(offers)
 
 
 def _screened(subject: Subject, role: Role, accelerators: int, largest: int) -> Replicas:
@@ -135,10 +138,10 @@ def split(subject: Subject, group: Group, accelerators: int, count: Count, large
             )
             if sum(pool.accelerators for pool in pools) <= accelerators:
                 offers.append(Offer(group, subject.chip.hardware, "split", pools))
-    return _best(offers)
+    return best(offers)
 
 
-def _best(offers: list[Offer]) -> list[Offer]:
+def best(offers: Iterable[Offer]) -> list[Offer]:
     """Fewest accelerators first, one offer for each layout, ties in row order."""
     seen: dict[str, Offer] = {}
     for offer in sorted(offers, key=lambda offer: offer.accelerators):

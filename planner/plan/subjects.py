@@ -7,6 +7,7 @@ from itertools import combinations
 from planner.engine.chip import chip
 from planner.replica.candidates import Subject
 from planner.spec.catalog import Case
+from planner.spec.engine import tailor
 from planner.spec.model import Checkpoint, ModelCard, NumberFormat
 from planner.spec.scenario import Inventory, WorkloadSpec
 from planner.workload.blend import blend
@@ -105,4 +106,5 @@ def subject(case: Case, stock: Inventory, of: Sequence[Member]) -> Subject:
         scale_out=stock.scale_out,
     )
     traffic = blend([member.numbers for member in of])
-    return Subject(model, checkpoint, accelerator, case.behaviour, traffic, spec.adapters)
+    behaviour = tailor(case.behaviour, hardware.memory.usable, hardware.family)
+    return Subject(model, checkpoint, accelerator, behaviour, traffic, spec.adapters)

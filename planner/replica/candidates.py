@@ -90,6 +90,12 @@ class Replicas:
         return self.machine.layouts.pp[self.row].astype(float)
 
 
+def single(subject: Subject, layouts: lay.Layouts) -> Machine:
+    """Count the operators of a subject in given layouts."""
+    parallel = subject.engine.parallelism
+    return machine(subject.model, subject.chip.weights, subject.checkpoint, layouts, subject.chip, parallel)
+
+
 def axes(engine: "EngineVersion", role: Role) -> list[tuple[int, int]]:
     """(Token budget, batch limit) pairs to try for a role, in a fixed order; the version's defaults come first."""
     budget, limit = engine.scheduling.token_budget, engine.scheduling.max_batch
@@ -149,10 +155,7 @@ def judge(subject: Subject, role: Role, table: lay.Layouts, rows: "tuple[Ints, I
     """Judge given candidates: (row of ``table``, token budget, batch limit), with each layout's reasons ``legal``."""
     row, budget, limit = rows
     traffic, engine = subject.traffic, subject.engine
-    m = machine(subject.model, subject.chip.weights, subject.checkpoint, table, subject.chip, engine.parallelism)
-    wide = machine(
-        subject.model, subject.chip.weights, subject.checkpoint, table.rows(row), subject.chip, engine.parallelism
-    )
+    m, wide = single(subject, table), single(subject, table.rows(row))
     spec, resident = _adapters(subject, wide, limit)
     passes = tabulate(m, traffic.contexts(), spec)
     held, fits, longest = _cache(subject, wide, (budget, limit), resident)

@@ -1,0 +1,98 @@
+"""Percentiles of TTFT and TPOT of one sized plan, from their distributions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.fleet.goodput import Rows, shares, states, tpot_share, ttft_share, workload_bins
+from planner.fleet.waiting import Steady
+from planner.numeric import Floats
+
+LEVELS = (0.50, 0.90, 0.95, 0.99)
+"""Percentiles of a report."""
+GRID = 240
+"""Points at which a distribution is evaluated; between them it is taken as linear."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A latency of one workload [s]."""
+
+    mean: float
+    levels: tuple[float, ...]
+    """At each of ``LEVELS``."""
+    at: float
+    """At the promise's own percentile."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One pool of a plan: one row, and replicas that carry the load."""
+
+    rows: Rows
+    count: int
+
+
+def _many(state: Steady, points: int) -> Steady:
+    """Repeat the only row of a state."""
+    return state.take(np.zeros(points, np.int64))
+
+
+def _quantiles(below: Callable[[Floats], Floats], low: float, high: float, wanted: Floats) -> Floats:
+    """Invert a distribution function on a logarithmic grid; the grid is widened until it holds the largest level."""
+    for _ in range(30):
+        if float(below(np.array([high]))[0]) >= wanted.max():
+            break
+        high *= 2.0
+    grid = np.geomspace(max(low, 1e-6), high, GRID)
+    cumulative = np.maximum.accumulate(below(grid))
+    return np.interp(wanted, cumulative, grid)
+
+
+def ttft(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spread:
+    """Time to first token of workload ``index``, all times ``scale`` as long."""
+    rows = stage.rows
+    share, part, _ = workload_bins(rows.traffic, index)
+    lives = states(rows, np.array([stage.count]), scale)
+    transfer = rows.transfer
+    mean = sum(float(seen[0]) * float(s.wait[0] + (s.base + transfer)[0, part] @ share) for seen, s in lives)
+
+    def below(times: Floats) -> Floats:
+        total = np.zeros(len(times))
+        for seen, state in lives:
+            wide = np.broadcast_to(transfer, (len(times), transfer.shape[1]))
+            total += seen[0] * ttft_share(_many(state, len(times)), times, share, part, wide)
+        return total
+
+    return _spread(below, mean, percentile, scale)
+
+
+def tpot(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spread:
+    """Time per output token of workload ``index``, all times ``scale`` as long."""
+    rows = stage.rows
+    _, _, output = workload_bins(rows.traffic, index)
+    lives = states(rows, np.array([stage.count]), scale)
+    mean = sum(float(seen[0]) * float(state.tpot[0]) for seen, state in lives)
+
+    def below(times: Floats) -> Floats:
+        total = np.zeros(len(times))
+        for seen, state in lives:
+            total += seen[0] * tpot_share(_many(state, len(times)), times, output)
+        return total
+
+    return _spread(below, mean, percentile, scale)
+
+
+def _spread(below: Callable[[Floats], Floats], mean: float, percentile: float, scale: float) -> Spread:
+    wanted = np.array([*LEVELS, percentile / 100.0])
+    found = _quantiles(below, mean / 50.0, mean * 4.0, wanted) * scale
+    return Spread(mean * scale, tuple(float(value) for value in found[:-1]), float(found[-1]))
+
+
+def joint(stages: "tuple[Stage, ...]", scale: float = 1.0, rate: float = 1.0) -> Floats:
+    """Share of each workload that meets both limits in all stages, (workloads,); times and rates that much larger."""
+    out: Floats = np.ones(len(stages[0].rows.traffic.workloads))
+    for stage in stages:
+        out = out * shares(stage.rows, np.array([stage.count]), scale, rate)[0]
+    return out

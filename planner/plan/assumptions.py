@@ -1,0 +1,54 @@
+"""What an answer rests on without a measurement."""
+
+from collections.abc import Sequence
+
+from planner.fleet.goodput import WINDOW
+from planner.fleet.waiting import SHORTEST_QUEUE
+from planner.plan.answer import Assumption
+from planner.plan.describe import Service
+from planner.spec.catalog import Case
+from planner.spec.hardware import HardwareCard
+
+
+def _card(card: HardwareCard) -> list[Assumption]:
+    """Figures of a hardware card whose source is ``assumed``."""
+    parts = {
+        "price": (card.price.per_hour, "USD/h", card.price.source),
+        "node DRAM": (card.node.dram, "B", card.node.source),
+        "storage bandwidth": (card.storage.bandwidth, "B/s", card.storage.source),
+        "host link": (card.host.bandwidth, "B/s", card.host.source),
+        "scale-up latency": (card.scale_up.latency, "s", card.scale_up.latency_source),
+        "scale-out latency": (card.scale_out.latency, "s", card.scale_out.latency_source),
+    }
+    return [
+        Assumption(name=f"{card.name}: {name}", value=value, unit=unit, source="assumed on the hardware card")
+        for name, (value, unit, source) in parts.items()
+        if source == "assumed"
+    ]
+
+
+def assumptions(case: Case, services: Sequence[Service]) -> tuple[Assumption, ...]:
+    """List the assumptions behind a plan, each once, in a fixed order."""
+    out = [
+        Assumption(
+            name="router",
+            value="join the shortest queue",
+            unit="",
+            source=f"waits {SHORTEST_QUEUE:.0%} longer than one shared queue (simulated, 8 servers at load 0.8)",
+        ),
+        Assumption(
+            name="window of the moving rate", value=WINDOW, unit="s", source="dispersion in this window; waits within it"
+        ),
+    ]
+    for stock in case.scenario.cluster.inventory:
+        out += _card(case.hardware[stock.hardware])
+    seen: set[str] = set()
+    for service in services:
+        for pool in service.pools:
+            chip = pool.choice.replicas.subject.chip
+            for name in chip.assumed:
+                text = f"{chip.hardware} with {case.engine.name}: {name}"
+                if text not in seen:
+                    seen.add(text)
+                    out.append(Assumption(name=text, value="efficiency", unit="", source="not measured on this pair"))
+    return tuple(out)

@@ -1,0 +1,80 @@
+"""Deadline work: offers of its own pool, or beside interactive work in the hours that this leaves."""
+
+import numpy as np
+
+from planner.engine.reasons import Reason
+from planner.fleet.deadline import SAFE, beside, dedicated, finish, hours, spare_rate
+from planner.fleet.pools import PoolPlan, cheapest_by_layout
+from planner.numeric import Floats, Ints
+from planner.plan.offers import Count, Offer, PoolChoice, best
+from planner.plan.subjects import Group, Member
+from planner.replica.batching import tpot
+from planner.replica.candidates import Replicas, Subject, evaluate, judge
+from planner.replica.passes import BATCHES
+
+
+def alone(subject: Subject, group: Group, accelerators: int, count: Count, largest: int) -> list[Offer]:
+    """Offers of a pool that runs the deadline work at its largest batch, as an offline engine does."""
+    member = group.members[0]
+    replicas = evaluate(subject, "mixed", largest)
+    deadline, documents = float(member.numbers.deadline or 0.0), float(member.numbers.documents or 0)
+    need = dedicated(documents, deadline, replicas.operating.saturation)
+    most = accelerators // replicas.size
+    rejected = replicas.rejected | np.where((replicas.rejected == 0) & (need > most), int(Reason.NODES), 0)
+    count.add(rejected)
+    fits = np.flatnonzero(rejected == 0)
+    plan = cheapest_by_layout(PoolPlan(replicas, fits, need[fits], np.zeros(len(fits), np.int64)))
+    return best(
+        Offer(group, subject.chip.hardware, "together", (PoolChoice(replicas, int(row), int(n), 0),))
+        for row, n in zip(plan.index, plan.count, strict=True)
+    )
+
+
+def free_rate(pool: PoolChoice, work: Subject) -> float:
+    """Deadline work that one free replica of an interactive pool does while it keeps the pool's TPOT [req/s]; 0 if none.
+
+    The replica keeps its layout, budget and batch limit.
+    """
+    of = pool.replicas
+    rows = tuple(np.array([int(column[pool.index])], np.int64) for column in (of.row, of.budget, of.limit))
+    table = of.machine.layouts
+    only = judge(work, "mixed", table.rows(rows[0]), (np.zeros(1, np.int64), rows[1], rows[2]), np.zeros(1, np.int64))
+    if only.rejected[0]:
+        return 0.0
+    limits = [one.tpot for one in of.subject.traffic.workloads if one.tpot is not None]
+    each = tpot(only.tables.step, only.tables.stall, only.tables.rate)[0]
+    good = (each <= min(limits, default=np.inf)) & (np.maximum(only.operating.batch_limit[0], 1.0) >= BATCHES)
+    return float(min(np.where(good, only.tables.rate[0], 0.0).max(), only.operating.saturation[0]))
+
+
+def shared(offer: Offer, group: Group, work: Subject, accelerators: int) -> Offer | None:
+    """Let the deadline member of ``group`` use the free hours of an interactive offer, with more replicas if need be."""
+    pool = offer.pools[0]
+    rate = free_rate(pool, work)
+    if rate <= 0.0 or len(offer.pools) > 1:
+        return None
+    traffic = pool.replicas.subject.traffic
+    run = group.deadline[0].numbers
+    low, high = np.array([pool.count]), np.array([max(accelerators // pool.size, pool.count)])
+    hourly = interactive_hours(group)
+    need: Ints = beside(run, hourly, np.array([traffic.peak_rate / pool.count]), np.array([rate]), low, high)
+    if need[0] > high[0]:
+        return None
+    return Offer(group, offer.hardware, "together", (PoolChoice(pool.replicas, pool.index, int(need[0]), 0),), pool.count)
+
+
+def interactive_hours(group: Group) -> Floats:
+    """Interactive rate of a group in each hour, (24,) [req/s]."""
+    return np.sum([member.numbers.hourly for member in group.interactive], axis=0)
+
+
+def run_end(offer: Offer, member: Member, work: Subject, scale: float = 1.0) -> float:
+    """When the run of ``member`` ends under an offer, all times ``scale`` as long [s from its start]."""
+    pool, run = offer.pools[0], member.numbers
+    if not offer.group.interactive:
+        rate = float(pool.replicas.operating.saturation[pool.index]) * SAFE / scale
+        return float(run.documents or 0) / (rate * pool.count)
+    traffic = pool.replicas.subject.traffic
+    carried = np.array([traffic.peak_rate / offer.interactive_count * pool.count / scale])
+    done = spare_rate(interactive_hours(offer.group), carried, np.array([pool.count]), np.array([free_rate(pool, work) / scale]))
+    return finish(run, done[0] * 3600.0 * (hours(run) > 0.0))

@@ -1,0 +1,189 @@
+"""The recommendation: search, choose, describe."""
+
+from collections.abc import Sequence
+
+from planner import __version__
+from planner.plan.answer import (
+    Assumption,
+    Candidates,
+    ClusterUse,
+    Infeasible,
+    Operations,
+    Recommendation,
+    RunnerUp,
+    Sensitivity,
+    Solver,
+    WorkloadPlan,
+)
+from planner.plan.assumptions import assumptions
+from planner.plan.budgets import check_budgets
+from planner.plan.describe import Placed, Service, costs, failure_part, headroom, kv_part, pool_part, signals
+from planner.plan.offers import Offer
+from planner.plan.options import Stock
+from planner.plan.predict import interactive, point, run
+from planner.plan.predicted import Predicted
+from planner.plan.scaling import largest_multiple
+from planner.plan.search import Search, options, search, stocks
+from planner.plan.shortfall import without_offer
+from planner.plan.solve import Choice, Shortfall, runner_up, solve
+from planner.plan.subjects import Member, subject
+from planner.plan.today import Today, today
+from planner.plan.why import nodes_short, reasons
+from planner.spec.catalog import Case
+
+NOTHING = Operations(router=None, admission=None, migration=None, startup=None, scaling=None)
+
+
+def recommend(case: Case, objective: str = "cost") -> Recommendation:
+    """Recommend a plan for a case.
+
+    Parameters
+    ----------
+    case
+        A scenario with its cards.
+    objective
+        ``cost``, ``nodes`` or ``power`` are minimised; ``goodput`` finds the largest common multiple of all rates that the
+        inventory carries, and plans it at least cost.
+
+    Returns
+    -------
+    Recommendation
+        ``feasible`` is false where a workload has no plan; ``infeasible`` then says what binds.
+
+    """
+    if objective == "goodput":
+        multiple, case = largest_multiple(case)
+        answer = recommend(case)
+        note = Assumption(name="rate multiple", value=multiple, unit="", source="objective goodput: all rates are scaled by it")
+        return answer.model_copy(update={"assumptions": (note, *answer.assumptions)})
+    found = search(case)
+    served = {name for offer in found.offers for name in offer.group.names}
+    missing = [member for member in found.members if member.spec.name not in served]
+    problems = [without_offer(case, found, member) for member in missing]
+    names = tuple(member.spec.name for member in found.members if member.spec.name in served)
+    stock = stocks(case)
+    choices = options(found)
+    choice = solve(choices, stock, names, case.scenario.reserve.nodes, objective) if names else None
+    if isinstance(choice, Shortfall):
+        problems += nodes_short(choice, stock, [member.spec.name for member in found.members])
+        choice = None
+    if choice is None:
+        return _answer(case, found, [], problems, stock, None, None)
+    services = [_service(found.offers[index], index, choice, stock) for index in choice.options]
+    second = runner_up(choices, stock, names, case.scenario.reserve.nodes, objective, choice)
+    return _answer(case, found, services, problems, stock, choice, second)
+
+
+def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -> Service:
+    """Place the pools of a chosen offer."""
+    of = next(one for one in stock if one.hardware == offer.hardware)
+    placed = []
+    for place, pool in enumerate(offer.pools):
+        key = f"{index}.{place}"
+        name = "+".join(offer.group.names) + ("" if len(offer.pools) == 1 else f"/{pool.replicas.role}")
+        placed.append(
+            Placed(name, pool, choice.spares[key], choice.caps[key], of.price, of.node_accelerators)
+        )
+    return Service(offer, tuple(placed))
+
+
+def _predicted(case: Case, service: Service, member: Member) -> Predicted:
+    deadline = not service.offer.group.interactive
+    width = max(point(pool.choice, deadline=deadline).band for pool in service.pools)
+    if member.interactive:
+        return interactive(service.offer, member, width)
+    stock = next(one for one in case.scenario.cluster.inventory if one.hardware == service.offer.hardware)
+    return run(service.offer, member, subject(case, stock, [member]), width)
+
+
+def _workload(
+    case: Case, found: Search, service: Service, member: Member, now: Sequence[Today], nodes: int
+) -> tuple[WorkloadPlan, Sensitivity | None]:
+    """Describe the plan of one workload; its cost is filled in by the caller."""
+    predicted = _predicted(case, service, member)
+    ratio = headroom(service, member)
+    name = member.spec.name
+    shares = {other.spec.name: None for other in service.offer.group.members}
+    plan = WorkloadPlan(
+        name=name,
+        model=member.spec.model,
+        decision="split" if service.offer.decision == "split" else "together",
+        reasons=reasons(found, service, member, now),
+        revisit_when=signals(service, member, ratio),
+        pools=tuple(pool_part(pool, service, name, case.engine.name) for pool in service.pools),
+        predicted=predicted,
+        kv=kv_part(service, member),
+        failure=failure_part(case, service, member, nodes),
+        operations=NOTHING,
+        cost=costs(service, shares | {name: predicted.goodput_share})[name],
+    )
+    if ratio is None:
+        return plan, None
+    return plan, Sensitivity(input=f"workloads.{name}.traffic.rate", elasticity=0.0, flips_at=ratio)
+
+
+def _answer(  # noqa: PLR0913 - the parts of an answer
+    case: Case,
+    found: Search,
+    services: Sequence[Service],
+    problems: Sequence[Infeasible],
+    stock: Sequence[Stock],
+    choice: Choice | None,
+    second: tuple[Choice, float] | None,
+) -> Recommendation:
+    nodes = sum(choice.nodes.values()) if choice else 0
+    now = today(case, found.members) if services else ()
+    of = {member.spec.name: service for service in services for member in service.offer.group.members}
+    made = [
+        _workload(case, found, of[member.spec.name], member, now, nodes) for member in found.members if member.spec.name in of
+    ]
+    plans = tuple(plan for plan, _ in made)
+    total = sum(service.cost for service in services)
+    cluster = _cluster(case, services, stock, choice, total)
+    swings = tuple(
+        swing.model_copy(update={"elasticity": plan.cost.per_hour / total}) for plan, swing in made if swing is not None
+    )
+    checks = check_budgets(case, cluster, plans)
+    return Recommendation(
+        schema_version="1",
+        planner_version=__version__,
+        scenario=case.scenario.name,
+        feasible=not problems and choice is not None,
+        within_budgets=all(item.met or item.severity == "warn" for item in checks),
+        cluster=cluster,
+        workloads=plans,
+        candidates=Candidates(tried=found.count.tried, rejected=dict(found.count.rejected)),
+        runner_up=_second(found, choice, second),
+        sensitivities=swings,
+        infeasible=tuple(problems),
+        assumptions=assumptions(case, services),
+        checks=checks,
+        solver=Solver(status=choice.status if choice else "infeasible", gap=choice.gap if choice else None),
+    )
+
+
+def _cluster(
+    case: Case, services: Sequence[Service], stock: Sequence[Stock], choice: Choice | None, cost: float
+) -> ClusterUse:
+    used = sum(pool.accelerators for service in services for pool in service.pools)
+    size = {one.hardware: one.node_accelerators for one in stock}
+    power = sum(count * size[one.hardware] * one.power for one in stock for count in [choice.nodes[one.hardware]]) if choice else 0.0
+    spares = sum(pool.spares * pool.choice.size / pool.node_accelerators for service in services for pool in service.pools)
+    return ClusterUse(
+        nodes=sum(one.nodes for one in stock),
+        nodes_used=sum(choice.nodes.values()) if choice else 0,
+        accelerators=sum(one.nodes * one.node_accelerators for one in stock),
+        accelerators_used=used,
+        spare_nodes=int(-(-spares // 1)),
+        cost_per_hour=cost,
+        power_watts=power,
+    )
+
+
+def _second(found: Search, choice: Choice | None, second: tuple[Choice, float] | None) -> RunnerUp | None:
+    if choice is None or second is None:
+        return None
+    other, delta = second
+    before = {found.offers[index].kind for index in choice.options}
+    changes = tuple(found.offers[index].kind for index in other.options if found.offers[index].kind not in before)
+    return RunnerUp(objective=other.objective, delta=delta, changes=changes)

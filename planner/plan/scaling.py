@@ -1,0 +1,52 @@
+"""The goodput objective: the largest common multiple of all rates that the inventory carries."""
+
+from planner.plan.options import Option
+from planner.plan.search import options, search, stocks
+from planner.plan.solve import Choice, solve
+from planner.spec.catalog import Case
+
+PRECISION = 0.02
+"""Relative width to which the multiple is found."""
+REACH = 64.0
+"""Multiples from 1 / REACH to REACH are tried."""
+
+
+def scaled(case: Case, multiple: float) -> Case:
+    """Return the case with all rates and document counts times ``multiple``."""
+    works = []
+    for work in case.scenario.workloads:
+        if work.traffic is not None:
+            traffic = work.traffic.model_copy(update={"rate": work.traffic.rate * multiple})
+            works.append(work.model_copy(update={"traffic": traffic}))
+        elif work.batch is not None:
+            documents = max(1, round(work.batch.documents * multiple))
+            works.append(work.model_copy(update={"batch": work.batch.model_copy(update={"documents": documents})}))
+    scenario = case.scenario.model_copy(update={"workloads": tuple(works)})
+    return Case(scenario, case.models, case.hardware, case.engine, case.behaviour, case.efficiencies)
+
+
+def carried(case: Case) -> bool:
+    """Whether the inventory carries the case."""
+    found = search(case)
+    names = tuple(member.spec.name for member in found.members)
+    table: list[Option] = options(found)
+    if {name for option in table for name in option.workloads} != set(names):
+        return False
+    return isinstance(solve(table, stocks(case), names, case.scenario.reserve.nodes, "cost"), Choice)
+
+
+def largest_multiple(case: Case) -> tuple[float, Case]:
+    """Find the multiple by doubling and bisection; 1 / REACH where not even that is carried."""
+    low, high = 1.0, 1.0
+    if carried(case):
+        while high < REACH and carried(scaled(case, high * 2.0)):
+            high *= 2.0
+        low, high = high, high * 2.0
+    else:
+        while low > 1.0 / REACH and not carried(scaled(case, low / 2.0)):
+            low /= 2.0
+        low, high = low / 2.0, low
+    while high / low > 1.0 + PRECISION:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if carried(scaled(case, middle)) else (low, middle)
+    return low, scaled(case, low)
