@@ -5,18 +5,16 @@ steady states, weighted by the arrivals that see them. Given the
 rate, TTFT and TPOT of a request are taken as independent.
 """
 
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.fleet.waiting import BURST, Steady, steady
-from planner.queueing.bursts import rate_mixture
+from planner.fleet.waiting import BURST, Rows, Steady, steady
+from planner.queueing.bursts import arrival_shares, rate_mixture
 
 if TYPE_CHECKING:
     from planner.numeric import Floats, Ints
-    from planner.replica.batching import Operating
-    from planner.replica.prefill import Prefill
     from planner.workload.blend import Blend
     from planner.workload.stats import Bins
 
@@ -28,24 +26,6 @@ CENTRE = 0.97
 """Load from which percentiles have no value."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Candidate pools of one role for one traffic; (n,) columns."""
-
-    traffic: "Blend"
-    op: "Operating"
-    work: "Prefill | None"
-    """None in a decode pool."""
-    decodes: bool
-    """False in a prefill pool."""
-    mixed: bool
-    stages: "Floats"
-    handling: float
-    """Fixed time of a request outside the engine's steps [s]."""
-    transfer: "Floats"
-    """Time to move the KV of each input bin, (n, k) or (1, k) [s]; 0 where nothing moves."""
-
-
 def fast_bursts(traffic: "Blend") -> float:
     """Variance of arrivals that the moving rate does not explain, as a squared coefficient of variation; at least 1.
 
@@ -55,30 +35,24 @@ def fast_bursts(traffic: "Blend") -> float:
     return max(float(traffic.dispersion[0]) - slow, 1.0)
 
 
-def states(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "list[tuple[Floats, Steady]]":
-    """(Share of arrivals, steady state) over the moving rate; with all times ``scale`` as long, and ``load`` times the rate.
+@lru_cache(maxsize=256)
+def _moving(peak: float, dispersion: float) -> "tuple[Floats, Floats]":
+    """Rates (p,) of a stream, and the share of its requests that come at each (p,)."""
+    rates, times = rate_mixture(peak, dispersion, WINDOW, POINTS)
+    return np.ravel(rates), np.ravel(arrival_shares(rates, times))
 
-    Times k as long at rate r are the same as times as they are at rate k r, with limits over k.
+
+def states(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "tuple[Floats, Steady]":
+    """Shares of arrivals (p,) over the moving rate, and the steady state of each row in each, (p n,) with rows fastest.
+
+    All times are ``scale`` as long, and the rate is ``load`` times as high. Times k as long at rate r are the same as times
+    as they are at rate k r, with limits over k.
     """
     traffic = rows.traffic
-    peak = traffic.peak_rate * load
-    rates, shares = rate_mixture(peak, float(traffic.dispersion[1]), WINDOW, POINTS)
-    out = []
-    for rate, share in zip(np.ravel(rates), np.ravel(shares), strict=True):
-        seen = np.full(len(replicas), share * rate / peak)
-        state = steady(
-            rows.op,
-            rows.work,
-            np.full(len(replicas), rate * scale),
-            replicas,
-            steps=traffic.steps if rows.decodes else 0.0,
-            bursts=fast_bursts(traffic),
-            stages=rows.stages,
-            mixed=rows.mixed,
-            handling=rows.handling,
-        )
-        out.append((seen, state))
-    return out
+    rates, seen = _moving(traffic.peak_rate * load, float(traffic.dispersion[1]))
+    n = len(replicas)
+    index = np.tile(np.arange(n), len(rates))
+    return seen, steady(rows.take(index), np.repeat(rates * scale, n), replicas[index], fast_bursts(traffic))
 
 
 def ttft_share(state: Steady, limit: "Floats | float", shares: "Floats", part: slice, transfer: "Floats") -> "Floats":
@@ -128,37 +102,32 @@ def workload_bins(traffic: "Blend", index: int) -> "tuple[Floats, slice, Bins]":
 
 def shares(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "Floats":
     """Share of each workload's requests that meets both limits, (n, workloads)."""
-    traffic = rows.traffic
-    out = np.zeros((len(replicas), len(traffic.workloads)))
-    for seen, state in states(rows, replicas, scale, load):
-        for index, work in enumerate(traffic.workloads):
-            share, part, output = workload_bins(traffic, index)
-            met = np.ones(len(replicas))
-            if rows.work is not None and work.ttft is not None:
-                met = met * ttft_share(state, work.ttft / scale, share, part, rows.transfer / scale)
-            if rows.decodes and work.tpot is not None:
-                met = met * tpot_share(state, work.tpot / scale, output)
-            if rows.work is None:
-                met = np.where(state.overloaded, 0.0, met)
-            out[:, index] += seen * met
+    traffic, n = rows.traffic, len(replicas)
+    seen, state = states(rows, replicas, scale, load)
+    transfer = rows.transfer if len(rows.transfer) == 1 else np.tile(rows.transfer, (len(seen), 1))
+    out = np.zeros((n, len(traffic.workloads)))
+    for index, work in enumerate(traffic.workloads):
+        share, part, output = workload_bins(traffic, index)
+        met = np.ones(len(seen) * n)
+        if rows.work is not None and work.ttft is not None:
+            met = met * ttft_share(state, work.ttft / scale, share, part, transfer / scale)
+        if rows.decodes and work.tpot is not None:
+            met = met * tpot_share(state, work.tpot / scale, output)
+        if rows.work is None:
+            met = np.where(state.overloaded, 0.0, met)
+        out[:, index] = seen @ met.reshape(len(seen), n)
     return np.minimum(out, 1.0)
 
 
-def idle_reasons(rows: Rows) -> "tuple[Floats, Floats]":
+def idle(rows: Rows) -> Steady:
+    """State of one replica of each row that serves a request now and then."""
+    n = len(rows.op.saturation)
+    return steady(rows, np.minimum(1e-6, 1e-6 * rows.op.saturation), np.ones(n, np.int64), 1.0)
+
+
+def idle_shares(rows: Rows) -> "tuple[Floats, Floats]":
     """Share of TTFT and of TPOT that an idle replica meets, the least over workloads, (n,) each."""
-    traffic, n = rows.traffic, len(rows.op.saturation)
-    rate = np.minimum(1e-6, 1e-6 * rows.op.saturation)
-    state = steady(
-        rows.op,
-        rows.work,
-        rate,
-        np.ones(n, np.int64),
-        steps=traffic.steps if rows.decodes else 0.0,
-        bursts=1.0,
-        stages=rows.stages,
-        mixed=rows.mixed,
-        handling=rows.handling,
-    )
+    traffic, n, state = rows.traffic, len(rows.op.saturation), idle(rows)
     first, later = np.ones(n), np.ones(n)
     for index, work in enumerate(traffic.workloads):
         share, part, _ = workload_bins(traffic, index)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.fleet.goodput import Rows, shares, states, tpot_share, ttft_share, workload_bins
-from planner.fleet.waiting import Steady
+from planner.fleet.goodput import shares, states, tpot_share, ttft_share, workload_bins
+from planner.fleet.waiting import Rows, Steady
 from planner.numeric import Floats
 
 LEVELS = (0.50, 0.90, 0.95, 0.99)
@@ -34,9 +34,9 @@ class Stage:
     count: int
 
 
-def _many(state: Steady, points: int) -> Steady:
-    """Repeat the only row of a state."""
-    return state.take(np.zeros(points, np.int64))
+def _many(state: Steady, row: int, points: int) -> Steady:
+    """Repeat one row of a state."""
+    return state.take(np.full(points, row))
 
 
 def _quantiles(below: Callable[[Floats], Floats], low: float, high: float, wanted: Floats) -> Floats:
@@ -54,16 +54,14 @@ def ttft(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spr
     """Time to first token of workload ``index``, all times ``scale`` as long."""
     rows = stage.rows
     share, part, _ = workload_bins(rows.traffic, index)
-    lives = states(rows, np.array([stage.count]), scale)
-    transfer = rows.transfer
-    mean = sum(float(seen[0]) * float(s.wait[0] + (s.base + transfer)[0, part] @ share) for seen, s in lives)
+    seen, state = states(rows, np.array([stage.count]), scale)
+    transfer = rows.transfer / scale
+    mean = float(seen @ (state.wait + (state.base + transfer)[:, part] @ share))
 
     def below(times: Floats) -> Floats:
-        total = np.zeros(len(times))
-        for seen, state in lives:
-            wide = np.broadcast_to(transfer, (len(times), transfer.shape[1]))
-            total += seen[0] * ttft_share(_many(state, len(times)), times, share, part, wide)
-        return total
+        wide = np.broadcast_to(transfer, (len(times), transfer.shape[1]))
+        parts = [ttft_share(_many(state, row, len(times)), times, share, part, wide) for row in range(len(seen))]
+        return seen @ np.array(parts)
 
     return _spread(below, mean, percentile, scale)
 
@@ -72,14 +70,12 @@ def tpot(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spr
     """Time per output token of workload ``index``, all times ``scale`` as long."""
     rows = stage.rows
     _, _, output = workload_bins(rows.traffic, index)
-    lives = states(rows, np.array([stage.count]), scale)
-    mean = sum(float(seen[0]) * float(state.tpot[0]) for seen, state in lives)
+    seen, state = states(rows, np.array([stage.count]), scale)
+    mean = float(seen @ state.tpot)
 
     def below(times: Floats) -> Floats:
-        total = np.zeros(len(times))
-        for seen, state in lives:
-            total += seen[0] * tpot_share(_many(state, len(times)), times, output)
-        return total
+        parts = [tpot_share(_many(state, row, len(times)), times, output) for row in range(len(seen))]
+        return seen @ np.array(parts)
 
     return _spread(below, mean, percentile, scale)
 

@@ -9,7 +9,8 @@ from planner.engine.attention import WIDTH
 from planner.engine.cache import sequence_bytes
 from planner.engine.collectives import across
 from planner.engine.reasons import Reason
-from planner.fleet.goodput import CENTRE, Rows, idle_reasons, shares
+from planner.fleet.goodput import CENTRE, idle_shares, shares
+from planner.fleet.waiting import Rows
 from planner.numeric import least
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def size(replicas: "Replicas", most: "Ints", part: float = 1.0, width: "Ints | N
     want = required(replicas.subject.traffic, part)
     if len(alive):
         links = width[alive] if width is not None else None
-        first, later = idle_reasons(rows_of(replicas, alive, links))
+        first, later = idle_shares(rows_of(replicas, alive, links))
         slack = 1e-9
         rejected[alive] |= np.where(first + slack < want.min(), int(Reason.TTFT), 0)
         rejected[alive] |= np.where(later + slack < want.min(), int(Reason.TPOT), 0)

@@ -1,18 +1,19 @@
 """How long a prompt waits in a pool before its first step, and how long a request's tokens take, at one steady rate."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.replica.batching import pick, tpot
+from planner.replica.batching import Operating, spot, tpot
 from planner.replica.passes import BATCHES
 from planner.replica.prefill import latency
 
 if TYPE_CHECKING:
     from planner.numeric import Bools, Floats, Ints
-    from planner.replica.batching import Operating
+    from planner.replica.batching import Spot
     from planner.replica.prefill import Prefill
+    from planner.workload.blend import Blend
 
 BURST = 10.0
 """How long the moving rate stays in one state [s]: while it is beyond saturation, the backlog grows in proportion."""
@@ -22,11 +23,49 @@ SHORTEST_QUEUE = 0.55
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Candidate pools of one role for one traffic; (n,) columns."""
+
+    traffic: "Blend"
+    op: "Operating"
+    work: "Prefill | None"
+    """None in a decode pool."""
+    decodes: bool
+    """False in a prefill pool."""
+    mixed: bool
+    """Whether prompts ride in decode steps."""
+    stages: "Floats"
+    """Pipeline stages."""
+    handling: float
+    """Fixed time of a request outside the engine's steps [s]."""
+    transfer: "Floats"
+    """Time to move the KV of each input bin, (n, k) or (1, k) [s]; 0 where nothing moves."""
+
+    @property
+    def steps(self) -> float:
+        """Mean decode steps of a request here; 0 in a prefill pool."""
+        return self.traffic.steps if self.decodes else 0.0
+
+    def take(self, index: "Ints") -> "Rows":
+        """Return the same pools with only the rows of ``index``, repeated as there."""
+        op = self.op
+        return replace(
+            self,
+            op=Operating(op.tables.rows(index), op.batch_limit[index], op.saturation[index]),
+            work=None if self.work is None else self.work.rows(index),
+            stages=self.stages[index],
+            transfer=self.transfer if len(self.transfer) == 1 else self.transfer[index],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Steady:
     """One pool at one rate; (n,) columns, (n, k) over input bins."""
 
     base: "Floats"
     """Time to first token without waiting, (n, k) [s]."""
+    residual: "Floats"
+    """Of that, the rest of the step in flight, (n,) [s]."""
     wait: "Floats"
     """Mean wait, (n,) [s]."""
     waits: "Floats"
@@ -81,103 +120,74 @@ def slot_wait(limit: "Floats", batch: "Floats", residence: "Floats", peakedness:
     return waits, residence * peakedness / free
 
 
-def steady(  # noqa: PLR0913 - a pool is rows, rate, replicas and the nature of its traffic
-    op: "Operating",
-    work: "Prefill | None",
-    rate: "Floats",
-    replicas: "Ints",
-    *,
-    steps: float,
-    bursts: float,
-    stages: "Floats",
-    mixed: bool,
-    handling: float,
-) -> Steady:
-    """Describe each row at pool rate ``rate`` (n,) on ``replicas`` (n,).
+def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Steady:
+    """Describe each row at pool rate ``rate`` (n,) [req/s] on ``replicas`` (n,).
 
-    Parameters
-    ----------
-    steps
-        Mean decode steps of a request; 0 in a prefill pool.
-    bursts
-        Squared coefficient of variation of fast arrivals (1 for Poisson).
-    stages : (n,)
-        Pipeline stages.
-    mixed
-        Whether prompts ride in decode steps.
-    handling
-        Fixed time of a request outside the engine's steps [s].
-
+    ``bursts`` is the squared coefficient of variation of fast arrivals, 1 for Poisson.
     """
+    op, work = rows.op, rows.work
     each = rate / replicas
     excess = np.maximum(each / np.maximum(op.saturation, 1e-300) - 1.0, 0.0)
     overloaded = excess > 0.0
     each = np.minimum(each, 0.999 * op.saturation)
     batch = np.minimum(np.maximum(op.at(each), BATCHES[0]), BATCHES[-1])
-    step = pick(op.tables.step, batch)
+    place = spot(batch)
+    step = place.pick(op.tables.step)
     if work is None:
-        stall = second = wait = waits = np.zeros_like(step)
+        stall = second = wait = waits = residual = np.zeros_like(step)
         lanes, base = np.ones_like(step), np.zeros((len(step), 1))
     else:
-        stall, second = pick(work.added_mean, batch), pick(work.added_second, batch)
-        lanes = work.lanes
-        base, wait, waits = _queue(op, work, each, replicas, batch, bursts=bursts, stages=stages, mixed=mixed)
-        base = base + handling
+        stall, second, lanes = place.pick(work.added_mean), place.pick(work.added_second), work.lanes
+        base, residual = _first_token(rows, each, step, place)
+        wait, waits = _queue(rows, each, replicas, place, bursts)
     per_token = tpot(step, stall / lanes, each)
     peakedness = (1.0 + bursts) / 2.0
-    if steps > 0:
-        blocked, held = slot_wait(op.batch_limit, batch, steps * per_token, peakedness)
-        mean = waits * wait / np.maximum(waits, 1e-12) + blocked * held
+    if rows.steps > 0:
+        blocked, held = slot_wait(op.batch_limit, batch, rows.steps * per_token, peakedness)
+        wait = wait + blocked * held
         waits = 1.0 - (1.0 - waits) * (1.0 - blocked)
-        wait = mean
     wait = wait + excess * BURST / 2.0
     waits = np.where(overloaded, 1.0, waits)
     above = np.minimum(batch * 1.05 + 1.0, BATCHES[-1])
-    slope = np.maximum(pick(op.tables.step, above) - step, 0.0) / np.maximum(above - batch, 1e-9)
+    slope = np.maximum(spot(above).pick(op.tables.step) - step, 0.0) / np.maximum(above - batch, 1e-9)
     spread = slope * np.sqrt(peakedness * batch) + 1e-9
-    return Steady(base, wait, waits, step, spread, stall, second, each / lanes, per_token, batch, overloaded)
+    return Steady(base, residual, wait, waits, step, spread, stall, second, each / lanes, per_token, batch, overloaded)
 
 
-def _queue(  # noqa: PLR0913 - as steady
-    op: "Operating",
-    work: "Prefill",
-    each: "Floats",
-    replicas: "Ints",
-    batch: "Floats",
-    *,
-    bursts: float,
-    stages: "Floats",
-    mixed: bool,
-) -> "tuple[Floats, Floats, Floats]":
-    """Time without waiting (n, k), mean wait (n,), probability of waiting (n,) in the prefill queue.
+def _first_token(rows: Rows, each: "Floats", step: "Floats", place: "Spot") -> "tuple[Floats, Floats]":
+    """Time to first token without waiting (n, k), and the part of it that is the step in flight (n,), E[T^2] / 2 E[T]."""
+    work = rows.work
+    if work is None:
+        raise ValueError("a decode pool has no first token")
+    added = place.pick(work.added)
+    chunks = work.chunks[np.arange(len(step)), place.left + (place.part > 0.5)]
+    riding = step if rows.mixed else np.zeros_like(step)
+    own = latency(chunks, riding[:, np.newaxis], added, rows.stages[:, np.newaxis])
+    mean_added, mean_chunks = added @ work.shares, chunks @ work.shares
+    occupied = np.minimum(each / work.lanes * (mean_chunks * riding + mean_added), 1.0)
+    residual = (1.0 - occupied) * step / 2.0
+    if rows.mixed:
+        residual = residual + occupied * (step + mean_added / np.maximum(mean_chunks, 1.0)) / 2.0
+    if not rows.decodes:
+        residual = np.zeros_like(step)
+    return own + (residual + rows.handling)[:, np.newaxis], residual
 
-    M/G/1 by Pollaczek and Khinchine with the variance of arrivals after Allen and Cunneen, over the lanes of all replicas;
-    plus the residual E[T^2] / 2 E[T] of the step in flight.
+
+def _queue(
+    rows: Rows, each: "Floats", replicas: "Ints", place: "Spot", bursts: float
+) -> "tuple[Floats, Floats]":
+    """Mean wait (n,) and probability of waiting (n,) in the prefill queue.
+
+    M/G/1 by Pollaczek and Khinchine with the variance of arrivals after Allen and Cunneen, over the lanes of all replicas.
     """
-    n, k = len(batch), work.added.shape[2]
-    lane_rate = each / work.lanes
-    served = pick(op.tables.served, batch)
-    second = pick(work.work_second, batch)
+    work = rows.work
+    if work is None:
+        raise ValueError("a decode pool has no prefill queue")
+    served, second = place.pick(rows.op.tables.served), place.pick(work.work_second)
     load = np.minimum(each * served, 0.999)
     mean = np.maximum(served * work.lanes, 1e-12)
     scv = np.maximum(second / mean**2 - 1.0, 0.0)
-    alone = lane_rate * second / (2.0 * (1.0 - load)) * (bursts + scv) / (1.0 + scv)
+    alone = each / work.lanes * second / (2.0 * (1.0 - load)) * (bursts + scv) / (1.0 + scv)
     servers = replicas * work.lanes
-    wait = alone * shared_queue(load, servers)
     waits = np.maximum(load, 1e-12) ** (np.sqrt(2.0 * (servers + 1.0)) - 1.0)
-    flat = np.repeat(batch[:, np.newaxis], k, axis=1)
-    index = np.clip(np.searchsorted(BATCHES, batch, side="right") - 1, 0, len(BATCHES) - 2)
-    part = np.clip((flat - BATCHES[index][:, None]) / (BATCHES[index + 1] - BATCHES[index])[:, None], 0.0, 1.0)
-    rows = np.arange(n)
-    added = work.added[rows, index] * (1.0 - part) + work.added[rows, index + 1] * part
-    chunks = work.chunks[rows, index + np.rint(part[:, 0]).astype(np.int64)]
-    step = pick(op.tables.step, batch)
-    riding = step if mixed else np.zeros_like(step)
-    base = latency(chunks, riding[:, np.newaxis], added, stages[:, np.newaxis])
-    occupied = np.minimum(lane_rate * ((chunks * riding[:, np.newaxis] + added) @ work.shares), 1.0)
-    if mixed:
-        larger = step + (added @ work.shares) / np.maximum(chunks @ work.shares, 1.0)
-        residual = ((1.0 - occupied) * step + occupied * larger) / 2.0
-    else:
-        residual = (1.0 - occupied) * step / 2.0
-    return base + residual[:, np.newaxis], wait, waits
+    return alone * shared_queue(load, servers), waits

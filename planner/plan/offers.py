@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 
@@ -35,7 +34,8 @@ class PoolChoice:
     @property
     def size(self) -> int:
         """Accelerators of one replica."""
-        return int(self.replicas.size[self.index])
+        table, row = self.replicas.machine.layouts, self.replicas.row[self.index]
+        return int(table.tp[row] * table.pp[row] * table.dp[row])
 
     @property
     def accelerators(self) -> int:
@@ -129,15 +129,18 @@ def split(subject: Subject, group: Group, accelerators: int, count: Count, large
         plan, rejected = size(decodes, _most(decodes, accelerators), 1.0 - part)
         count.add(rejected)
         later = cheapest_by_layout(plan)
-        for i, j in product(range(len(first)), range(len(later))):
-            if later_links[later.index[j]] < first.width[i]:
-                continue
+        total = (first.accelerators[:, np.newaxis] + later.accelerators).astype(float)
+        narrow = later_links[later.index] < first.width[:, np.newaxis]
+        total = np.where(narrow, np.inf, total)
+        for flat in np.argsort(total, axis=None, kind="stable")[: 4 * KEPT]:
+            i, j = divmod(int(flat), len(later))
+            if total[i, j] > accelerators:
+                break
             pools = (
                 PoolChoice(prefills, int(first.index[i]), int(first.count[i]), int(first.width[i])),
                 PoolChoice(decodes, int(later.index[j]), int(later.count[j]), int(first.width[i])),
             )
-            if sum(pool.accelerators for pool in pools) <= accelerators:
-                offers.append(Offer(group, subject.chip.hardware, "split", pools))
+            offers.append(Offer(group, subject.chip.hardware, "split", pools))
     return best(offers)
 
 

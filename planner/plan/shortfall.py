@@ -3,9 +3,8 @@
 import numpy as np
 
 from planner.engine.reasons import Reason
-from planner.fleet.goodput import Rows, workload_bins
+from planner.fleet.goodput import idle, workload_bins
 from planner.fleet.pools import rows_of
-from planner.fleet.waiting import steady
 from planner.numeric import Floats
 from planner.plan.answer import Change, Infeasible
 from planner.plan.offers import infeasible_reason
@@ -13,24 +12,6 @@ from planner.plan.search import Search
 from planner.plan.subjects import Member, subject
 from planner.replica.candidates import Replicas, evaluate
 from planner.spec.catalog import Case
-
-
-def _idle(rows: Rows, n: int) -> tuple[Floats, Floats, Floats]:
-    """TTFT of each input bin (n, k), its shares (k,), and the decode step (n,) of an idle replica."""
-    rate = np.minimum(1e-6, 1e-6 * rows.op.saturation)
-    state = steady(
-        rows.op,
-        rows.work,
-        rate,
-        np.ones(n, np.int64),
-        steps=rows.traffic.steps,
-        bursts=1.0,
-        stages=rows.stages,
-        mixed=rows.mixed,
-        handling=rows.handling,
-    )
-    share, part, _ = workload_bins(rows.traffic, 0)
-    return state.base[:, part], share, state.step
 
 
 def _quantile(base: Floats, share: Floats, level: float) -> Floats:
@@ -44,7 +25,10 @@ def _quantile(base: Floats, share: Floats, level: float) -> Floats:
 def _too_slow(replicas: Replicas, member: Member, reason: Reason) -> Infeasible:
     """TTFT or TPOT that even an idle replica misses: the best there is, and the promise that it would keep."""
     alive = np.flatnonzero((replicas.rejected & ~int(Reason.DOMINATED)) == 0)
-    base, share, step = _idle(rows_of(replicas, alive), len(alive))
+    rows = rows_of(replicas, alive)
+    state = idle(rows)
+    share, part, _ = workload_bins(rows.traffic, 0)
+    base, step = state.base[:, part], state.step
     if reason is Reason.TTFT:
         value, limit, name = float(_quantile(base, share, member.numbers.share).min()), member.numbers.ttft or 0.0, "ttft"
         kept = float((np.where(base <= limit, 1.0, 0.0) @ share).max())

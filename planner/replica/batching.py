@@ -59,9 +59,26 @@ class Operating:
         return inverse_rows(self.tables.rate, BATCHES, rate)
 
 
-def pick(table: "Floats", batch: "Floats") -> "Floats":
-    """Value of a table (n, g) at ``batch`` (n,)."""
-    return interpolate_rows(BATCHES, table, np.minimum(batch, BATCHES[-1]))
+@dataclass(frozen=True, slots=True, eq=False)
+class Spot:
+    """A place between two batches of the grid for each row, (n,)."""
+
+    left: "Ints"
+    part: "Floats"
+
+    def pick(self, table: "Floats") -> "Floats":
+        """Value of a table (n, g) there, linear between the grid's batches; (n, g, k) gives (n, k)."""
+        rows = np.arange(len(self.left))
+        below, above = table[rows, self.left], table[rows, self.left + 1]
+        part = self.part.reshape(self.part.shape + (1,) * (below.ndim - 1))
+        return below + part * (above - below)
+
+
+def spot(batch: "Floats") -> Spot:
+    """Find batches (n,) on the grid; those outside are at its edge."""
+    left = np.minimum(np.maximum(np.searchsorted(BATCHES, batch, side="right") - 1, 0), len(BATCHES) - 2)
+    part = (batch - BATCHES[left]) / (BATCHES[left + 1] - BATCHES[left])
+    return Spot(left, np.minimum(np.maximum(part, 0.0), 1.0))
 
 
 def tpot(step: "Floats", stall: "Floats", rate: "Floats") -> "Floats":
