@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, JsonValue, ValidationError, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from planner.errors import Fault, InputError, shorten
 from planner.spec import complaints
@@ -34,6 +35,17 @@ class Card(BaseModel):
     """A document, or a part of one: frozen, without unknown keys, without infinities."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe the card for editors, without the bounds that pydantic leaves on optional quantities."""
+        reference = handler(schema)
+        described = handler.resolve_ref_schema(reference)
+        for about in described.get("properties", {}).values():
+            for option in about.get("anyOf", ()):
+                for bound in ("gt", "ge", "lt", "le"):
+                    option.pop(bound, None)
+        return reference
 
     @model_validator(mode="after")
     def _sources_exist(self) -> Self:

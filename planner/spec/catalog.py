@@ -122,7 +122,7 @@ class _Desk:
         if fitting:
             return max(fitting, key=lambda listed: version_key(listed.since))
         oldest = min(engine.versions, key=lambda listed: version_key(listed.since)).since
-        problem = f"{version!r} is older than {oldest}, the oldest version of {engine.name} that is known"
+        problem = f"{shorten(version)} is older than {oldest}, the oldest version of {engine.name} that is known"
         self.note(("engine", "version"), f"{problem}, for example version: '{oldest}'", version)
         return None
 
@@ -148,16 +148,17 @@ class _Desk:
             self.note((*place, "lengths"), problem, f"{given + made:.0f}")
 
 
-def version_key(version: str) -> tuple[int, ...]:
+def version_key(version: str) -> tuple[tuple[int, str], ...]:
     """Return a version such that newer ones compare greater; trailing zeros do not count.
 
     >>> version_key("0.9.2") < version_key("0.11") == version_key("0.11.0")
     True
     """
-    numbers = [int(part) for part in version.split(".")]
-    while numbers and numbers[-1] == 0:
+    # Length, then digits, orders numbers of any length, which int() does not read.
+    numbers = [part.lstrip("0") for part in version.split(".")]
+    while numbers and not numbers[-1]:
         numbers.pop()
-    return tuple(numbers)
+    return tuple((len(number), number) for number in numbers)
 
 
 def largest(lengths: Lengths) -> float:

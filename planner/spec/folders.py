@@ -132,10 +132,15 @@ class Catalog:
         if kind not in self._files:
             found: dict[str, Path] = {}
             for folder in self.folders:
-                if not folder.is_dir():
+                if not _is_folder(folder):
                     raise InputError.of("is not a directory of cards, for example --cards cards", file=str(folder))
+                mine: dict[str, Path] = {}
                 for path in self._own(folder, kind):
-                    found.setdefault(path.stem, path)
+                    if path.stem in mine:
+                        problem = f"is a second {_noun(kind)} {path.stem!r} beside {mine[path.stem]}; remove one"
+                        raise InputError.of(problem, file=str(path))
+                    mine[path.stem] = path
+                found = mine | found
             for path in _listed(shipped() / _FOLDERS[kind][0]):
                 found.setdefault(path.stem, path)
             self._files[kind] = found
@@ -181,11 +186,23 @@ class Catalog:
         return self._read(path, EngineCard).aliases if kind == "engine" else ()
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _listed(folder: Path) -> list[Path]:
     """Return the documents in a folder, sorted; nothing where there is no such folder."""
-    if not folder.is_dir():
+    if not _is_folder(folder):
         return []
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES and path.is_file())
+    try:
+        found = [path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES and not _is_folder(path)]
+    except OSError as error:
+        problem = f"cannot be listed: {error.strerror}"
+        raise InputError.of(problem, file=str(folder)) from None
+    return sorted(found)
 
 
 def _name(card: Card) -> str:

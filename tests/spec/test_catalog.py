@@ -1,9 +1,11 @@
 """Documents by name, own ones first, and a scenario held against the cards that it names."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import planner
 from planner.errors import InputError
@@ -219,6 +221,20 @@ def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
         Catalog((tmp_path / "none",)).names("model")
 
 
+def test_a_path_that_no_system_opens_is_no_folder() -> None:
+    with pytest.raises(InputError, match="is not a directory of cards"):
+        Catalog((Path("x" * 999),)).names("model")
+
+
+def test_two_own_documents_of_one_name_are_told(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "tiny.yaml").write_text(MODEL)
+    (tmp_path / "tiny.yml").write_text(MODEL)
+    with pytest.raises(InputError) as caught:
+        Catalog((tmp_path,)).model("tiny")
+    assert told(caught, tmp_path) == ["tiny.yml: is a second model 'tiny' beside models/tiny.yaml; remove one"]
+
+
 def test_other_documents_in_an_own_folder_are_no_cards(tmp_path: Path) -> None:
     (tmp_path / "budgets.yaml").write_text("budgets: [{metric: nodes, max: 16}]\n")
     (tmp_path / "notes.txt").write_text("nothing")
@@ -334,6 +350,7 @@ def test_versions_are_ordered_by_number() -> None:
     versions = ["0.9.2", "0.10", "0.11", "0.11.1", "1", "10.0", "25.5"]
     assert sorted(frozenset(versions), key=version_key) == versions
     assert version_key("0.11") == version_key("0.11.0")
+    assert version_key("9" * 5000) > version_key("25.5")
 
 
 def test_the_largest_length_is_the_largest_stated() -> None:
@@ -354,3 +371,26 @@ def test_every_shipped_scenario_fits_its_cards() -> None:
         case = resolve(catalog.scenario(name), catalog, catalog.scenario_file(name))
         assert isinstance(case.scenario, Scenario)
         assert case.scenario.name == name
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_schema_for_editors_accepts_every_shipped_document(kind: Kind) -> None:
+    schema = KINDS[kind].model_json_schema()
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    catalog = Catalog()
+    for name in catalog.names(kind):
+        assert list(validator.iter_errors(catalog.document(catalog.file(kind, name)).value)) == [], name
+    assert list(validator.iter_errors({"name": "orbit"})) != []
+    assert not set(bounds(schema)) & {"gt", "ge", "lt", "le"}
+
+
+def bounds(schema: object) -> Iterator[str]:
+    """Yield the keywords of a schema."""
+    if isinstance(schema, dict):
+        for key, below in schema.items():
+            yield key
+            yield from bounds(below)
+    elif isinstance(schema, list):
+        for below in schema:
+            yield from bounds(below)
