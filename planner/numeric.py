@@ -1,4 +1,4 @@
-"""Columns, and the three row-by-row primitives on them: search, interpolate, invert."""
+"""Columns of numbers, and three primitives on them row by row: search, interpolate, invert."""
 
 from collections.abc import Callable
 
@@ -8,6 +8,15 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+
+def floats(value: npt.ArrayLike) -> Floats:
+    """Take a number, a list or an array as an array of floats; an array of floats is not copied.
+
+    >>> floats([1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    return np.asarray(value, dtype=np.float64)
 
 
 def least(holds: Callable[[Ints], Bools], low: Ints, high: Ints) -> Ints:
