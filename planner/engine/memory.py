@@ -64,16 +64,21 @@ def memory(  # noqa: PLR0913 - each argument is a card or a column
     budget: "Ints",
     batch: "Ints",
     adapters: "Floats",
+    row: "Ints | None" = None,
 ) -> Memory:
-    """Account for the memory of each candidate; all columns (n,).
+    """Account for the memory of each candidate; all columns (n,), ``row`` (n,) being its layout in the machine.
+
+    Without ``row`` there is one candidate for each layout.
 
     An engine takes a share of the usable memory for everything, or a share of what weights and activations leave for the
     cache alone; its activations come out of that share or out of the rest.
     """
     chip, reserve = m.chip, engine.reserve
-    fixed = np.where(m.layouts.accelerators > 1, reserve.fixed_parallel, reserve.fixed)
-    weights = weight_bytes(m.model, chip.weights, checkpoint, m.layouts)
-    activations = activation_bytes(m.model, m.layouts, budget, batch)
+    chosen = np.arange(len(m.layouts)) if row is None else row
+    layouts = m.layouts.rows(chosen)
+    fixed = np.where(layouts.accelerators > 1, reserve.fixed_parallel, reserve.fixed)
+    weights = weight_bytes(m.model, chip.weights, checkpoint, m.layouts)[chosen]
+    activations = activation_bytes(m.model, layouts, budget, batch)
     if reserve.fraction_of == "free":
         free = np.maximum(chip.usable - weights - activations - fixed - adapters, 0.0)
         kept = fixed + (1.0 - reserve.fraction) * free
@@ -81,7 +86,7 @@ def memory(  # noqa: PLR0913 - each argument is a card or a column
         kept = np.maximum((1.0 - reserve.fraction) * chip.usable - activations, fixed)
     else:
         kept = (1.0 - reserve.fraction) * chip.usable + fixed
-    return Memory(weights, activations, kept, adapters, np.full(len(m.layouts), chip.usable))
+    return Memory(weights, activations, kept, adapters, np.full(len(layouts), chip.usable))
 
 
 def kv_per_sequence(m: "Machine", context: "Floats", block: int) -> "Floats":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from planner.engine.attention import Cost
     from planner.engine.chip import Chip
     from planner.engine.layouts import Layouts
-    from planner.numeric import Floats
+    from planner.numeric import Floats, Ints
     from planner.spec.engine import Parallelism
     from planner.spec.model import Checkpoint, ModelCard, NumberFormat
 
@@ -236,10 +236,12 @@ def decode_attention(m: Machine, batch: "Floats", contexts: "tuple[Floats, Float
     return OperatorTime("decode attention", flop / peak, moved / rate, np.zeros(1), kernels * busy, fit.band)
 
 
-def prefill_attention(m: Machine, start: "Floats", tokens: "Floats", chunk: "Floats") -> OperatorTime:
+def prefill_attention(
+    m: Machine, start: "Floats", tokens: "Floats", chunk: "Floats", row: "Ints | None" = None
+) -> OperatorTime:
     """Attention of one prompt: ``tokens`` new ones behind ``start`` cached ones, in chunks of at most ``chunk``.
 
-    Arrays (k,) or (n, k). Each chunk reads the cache of all tokens before it (Agrawal et al., *Sarathi-Serve*, OSDI 2024,
+    Arrays (k,) or (n, k); ``row`` (n,) chooses layouts of the machine, all of them in order where absent. Each chunk reads the cache of all tokens before it (Agrawal et al., *Sarathi-Serve*, OSDI 2024,
     section 4: N (N - 1) / 2 chunks re-read).
     """
     chip, fit = m.chip, m.chip.prefill_attention
@@ -248,10 +250,11 @@ def prefill_attention(m: Machine, start: "Floats", tokens: "Floats", chunk: "Flo
     reach = fit.compute * chip.attention_peak * length / (length + fit.half_length)
     flop, moved, kernels = np.zeros(1), np.zeros(1), 0.0
     history = chunks * start + tokens * (chunks + 1.0) / 2.0
+    chosen = slice(None) if row is None else row
     for layers, one in m.attention:
         pairs = causal_pairs(start, tokens, one.window)
-        flop = flop + layers * (column(one.pair_flops) * pairs + column(one.token_flops) * tokens)
-        moved = moved + layers * (column(one.token_bytes) * np.minimum(history, chunks * one.window))
+        flop = flop + layers * (column(one.pair_flops[chosen]) * pairs + column(one.token_flops[chosen]) * tokens)
+        moved = moved + layers * (column(one.token_bytes[chosen]) * np.minimum(history, chunks * one.window))
         kernels += layers * fit.kernel
     moved_time = moved / (fit.memory * chip.bandwidth)
     return OperatorTime("prefill attention", flop / reach, moved_time, np.zeros(1), kernels * chunks, fit.band)

@@ -19,13 +19,13 @@ from planner.plan.assumptions import assumptions
 from planner.plan.budgets import check_budgets
 from planner.plan.describe import Placed, Service, costs, failure_part, headroom, kv_part, pool_part, signals
 from planner.plan.offers import Offer
-from planner.plan.options import Stock
+from planner.plan.options import Choice, Shortfall, Stock
 from planner.plan.predict import interactive, point, run
 from planner.plan.predicted import Predicted
 from planner.plan.scaling import largest_multiple
 from planner.plan.search import Search, options, search, stocks
 from planner.plan.shortfall import without_offer
-from planner.plan.solve import Choice, Shortfall, runner_up, solve
+from planner.plan.solve import runner_up, solve
 from planner.plan.subjects import Member, subject
 from planner.plan.today import Today, today
 from planner.plan.why import nodes_short, reasons
@@ -65,26 +65,25 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
     choices = options(found)
     choice = solve(choices, stock, names, case.scenario.reserve.nodes, objective) if names else None
     if isinstance(choice, Shortfall):
-        problems += nodes_short(choice, stock, [member.spec.name for member in found.members])
+        problems += nodes_short(choice, stock)
         choice = None
     if choice is None:
         return _answer(case, found, [], problems, stock, None, None)
-    services = [_service(found.offers[index], index, choice, stock) for index in choice.options]
+    services = [_service(found.offers[index], place, choice, stock) for place, index in enumerate(choice.options)]
     second = runner_up(choices, stock, names, case.scenario.reserve.nodes, objective, choice)
     return _answer(case, found, services, problems, stock, choice, second)
 
 
-def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -> Service:
-    """Place the pools of a chosen offer."""
+def _service(offer: Offer, place: int, choice: Choice, stock: Sequence[Stock]) -> Service:
+    """Give the pools of the offer at ``place`` in the choice their spares and their spread."""
     of = next(one for one in stock if one.hardware == offer.hardware)
-    placed = []
-    for place, pool in enumerate(offer.pools):
-        key = f"{index}.{place}"
-        name = "+".join(offer.group.names) + ("" if len(offer.pools) == 1 else f"/{pool.replicas.role}")
-        placed.append(
-            Placed(name, pool, choice.spares[key], choice.caps[key], of.price, of.node_accelerators)
-        )
-    return Service(offer, tuple(placed))
+    ways = zip(offer.pools, choice.spares[place], choice.caps[place], strict=True)
+    names = "+".join(offer.group.names)
+    placed = tuple(
+        Placed(f"{names}/{pool.replicas.role}", pool, spares, cap, of.price, of.node_accelerators)
+        for pool, spares, cap in ways
+    )
+    return Service(offer, placed)
 
 
 def _predicted(case: Case, service: Service, member: Member) -> Predicted:
@@ -131,7 +130,7 @@ def _answer(  # noqa: PLR0913 - the parts of an answer
     choice: Choice | None,
     second: tuple[Choice, float] | None,
 ) -> Recommendation:
-    nodes = sum(choice.nodes.values()) if choice else 0
+    nodes = choice.nodes_used if choice else 0
     now = today(case, found.members) if services else ()
     of = {member.spec.name: service for service in services for member in service.offer.group.members}
     made = [
@@ -167,11 +166,12 @@ def _cluster(
 ) -> ClusterUse:
     used = sum(pool.accelerators for service in services for pool in service.pools)
     size = {one.hardware: one.node_accelerators for one in stock}
-    power = sum(count * size[one.hardware] * one.power for one in stock for count in [choice.nodes[one.hardware]]) if choice else 0.0
+    taken = dict(choice.nodes) if choice else {}
+    power = sum(taken.get(one.hardware, 0) * size[one.hardware] * one.power for one in stock)
     spares = sum(pool.spares * pool.choice.size / pool.node_accelerators for service in services for pool in service.pools)
     return ClusterUse(
         nodes=sum(one.nodes for one in stock),
-        nodes_used=sum(choice.nodes.values()) if choice else 0,
+        nodes_used=choice.nodes_used if choice else 0,
         accelerators=sum(one.nodes * one.node_accelerators for one in stock),
         accelerators_used=used,
         spare_nodes=int(-(-spares // 1)),

@@ -1,8 +1,8 @@
 """The goodput objective: the largest common multiple of all rates that the inventory carries."""
 
-from planner.plan.options import Option
+from planner.plan.options import Choice, Option
 from planner.plan.search import options, search, stocks
-from planner.plan.solve import Choice, solve
+from planner.plan.solve import solve
 from planner.spec.catalog import Case
 
 PRECISION = 0.02

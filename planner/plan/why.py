@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from planner.plan.answer import Change, Infeasible
 from planner.plan.describe import Service
 from planner.plan.offers import Offer
-from planner.plan.options import Stock
+from planner.plan.options import Shortfall, Stock
 from planner.plan.search import Search
-from planner.plan.solve import Shortfall
 from planner.plan.subjects import Member
 from planner.plan.today import Today
 
@@ -45,15 +44,18 @@ def reasons(found: Search, service: Service, member: Member, now: Sequence[Today
     return tuple(out)
 
 
-def nodes_short(short: Shortfall, stock: Sequence[Stock], names: Sequence[str]) -> list[Infeasible]:
+def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:
     """Say how many nodes are missing, and what each workload needs at least."""
-    have = float(sum(one.nodes for one in stock))
-    change = Change(field=f"cluster.inventory.{stock[0].hardware}.nodes", from_=have, to=short.nodes_needed, unit="")
-    nearest = (change,) if short.nodes_needed is not None else ()
-    total = Infeasible(workload=None, binding="nodes", value=short.nodes_needed, limit=have, nearest=nearest)
-    each = [
-        Infeasible(workload=name, binding="nodes", value=float(short.least[name]), limit=have, nearest=())
-        for name in names
-        if name in short.least
-    ]
-    return [total, *each]
+    have = {one.hardware: one.nodes for one in stock}
+    nearest = tuple(
+        Change(field=f"cluster.inventory.{hardware}.nodes", from_=float(have[hardware]), to=float(have[hardware] + more), unit="")
+        for hardware, more in short.nodes_short
+        if more
+    )
+    needed = None if short.nodes_needed is None else float(short.nodes_needed)
+    limit = float(sum(have.values()))
+    out = [Infeasible(workload=None, binding="nodes", value=needed, limit=limit, nearest=nearest)]
+    for name, nodes in short.alone:
+        if nodes is not None:
+            out.append(Infeasible(workload=name, binding="nodes", value=float(nodes), limit=limit, nearest=()))
+    return out

@@ -10,7 +10,7 @@ from planner.engine.step import OperatorTime, column
 
 if TYPE_CHECKING:
     from planner.engine.step import Machine
-    from planner.numeric import Floats
+    from planner.numeric import Floats, Ints
     from planner.spec.scenario import Adapters
 
 KERNELS = 8.0
@@ -58,6 +58,7 @@ def adapted(m: "Machine", spec: "Adapters") -> Adapted:
     return Adapted(spec, adapter_bytes(m.model, spec.rank, spec.targets), 2.0 * parameters, weight / weight.sum())
 
 
-def resident_bytes(work: "Adapted", m: "Machine", batch: "Floats") -> "Floats":
-    """Memory of the adapters that a full batch uses at once, (n,) per accelerator [B]; the others wait in host memory."""
-    return work.distinct(np.asarray(batch, float)) * work.size / m.layouts.tp
+def resident_bytes(work: Adapted, batch: "Ints") -> "Floats":
+    """Memory of the adapters that a full ``batch`` (n,) uses at once, on a TP group [B]; others wait in host memory."""
+    sizes, place = np.unique(batch, return_inverse=True)
+    return work.distinct(sizes.astype(float))[place] * work.size

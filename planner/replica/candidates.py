@@ -110,34 +110,35 @@ def axes(engine: "EngineVersion", role: Role) -> list[tuple[int, int]]:
 
 
 def _cache(
-    subject: Subject, m: Machine, table: "tuple[Ints, Ints]", adapters: "Floats"
+    subject: Subject, m: Machine, rows: "tuple[Ints, Ints, Ints]", adapters: "Floats"
 ) -> "tuple[Memory, Floats, Floats]":
-    """Memory, sequences that fit, and whether the longest request does, per candidate.
+    """Memory, sequences that fit, and bytes of the longest request, per candidate (row, budget, limit).
 
     With mean mu and standard deviation sigma of a sequence's bytes, b sequences fit where mu b + 2 sigma sqrt(b) does.
     """
-    budget, limit = table
+    row, budget, limit = rows
     traffic, engine = subject.traffic, subject.engine
-    held = memory(m, subject.checkpoint, engine, budget, limit, adapters)
-    contexts = traffic.contexts()
+    held = memory(m, subject.checkpoint, engine, budget, limit, adapters, row)
     if engine.scheduling.admission == "reserve":
         most = max(float(work.output.maximum) for work in traffic.workloads)
         value, share = traffic.input.value + most, traffic.input.share
     else:
+        contexts = traffic.contexts()
         value, share = contexts.value, contexts.share
-    each = kv_per_sequence(m, value, engine.caching.block)
+    each = kv_per_sequence(m, np.append(value, traffic.longest), engine.caching.block)
+    each, longest = each[:, :-1], each[row, -1]
     mean = each @ share
-    spread = SIGMAS * np.sqrt(np.maximum((each**2) @ share - mean**2, 0.0))
+    spread = (SIGMAS * np.sqrt(np.maximum((each**2) @ share - mean**2, 0.0)))[row]
+    mean = mean[row]
     root = (np.sqrt(spread**2 + 4.0 * mean * held.kv) - spread) / (2.0 * mean)
-    longest = kv_per_sequence(m, np.array([traffic.longest]), engine.caching.block)[:, 0]
-    return held, root**2 * m.layouts.dp, longest
+    return held, root**2 * m.layouts.dp[row], longest
 
 
-def _adapters(subject: Subject, m: Machine, limit: "Ints") -> "tuple[Adapted | None, Floats]":
+def _adapters(subject: Subject, m: Machine, limit: "Ints", row: "Ints") -> "tuple[Adapted | None, Floats]":
     if subject.adapters is None:
         return None, np.zeros(len(limit))
     spec = adapted(m, subject.adapters)
-    return spec, resident_bytes(spec, m, limit)
+    return spec, resident_bytes(spec, limit) / m.layouts.tp[row]
 
 
 def evaluate(subject: Subject, role: Role, largest: int = lay.LARGEST) -> Replicas:
@@ -155,10 +156,10 @@ def judge(subject: Subject, role: Role, table: lay.Layouts, rows: "tuple[Ints, I
     """Judge given candidates: (row of ``table``, token budget, batch limit), with each layout's reasons ``legal``."""
     row, budget, limit = rows
     traffic, engine = subject.traffic, subject.engine
-    m, wide = single(subject, table), single(subject, table.rows(row))
-    spec, resident = _adapters(subject, wide, limit)
+    m = single(subject, table)
+    spec, resident = _adapters(subject, m, limit, row)
     passes = tabulate(m, traffic.contexts(), spec)
-    held, fits, longest = _cache(subject, wide, (budget, limit), resident)
+    held, fits, longest = _cache(subject, m, rows, resident)
     rejected = legal[row] | np.where(longest > held.kv, int(Reason.MEMORY), 0)
     usable = rejected == 0
     fits = np.where(usable, fits, 1.0)
@@ -166,9 +167,10 @@ def judge(subject: Subject, role: Role, table: lay.Layouts, rows: "tuple[Ints, I
     mixed = role == "mixed" and engine.scheduling.steps == "mixed"
     if mixed:
         cap = np.minimum(cap, (budget - 1.0) * table.dp[row])
-    shared, pair = np.unique(np.stack([row, budget if role != "decode" else 0 * budget]), axis=1, return_inverse=True)
-    pair = np.ravel(pair)
-    work = None if role == "decode" else prefill(passes, shared[0], shared[1], traffic, mixed=mixed)
+    key = row * (1 + int(budget.max())) + (budget if role != "decode" else 0)
+    _, first, pair = np.unique(key, return_index=True, return_inverse=True)
+    shared = row[first], budget[first]
+    work = None if role == "decode" else prefill(passes, *shared, traffic, mixed=mixed)
     table_of = tables(passes, shared[0], work, traffic.steps if role != "prefill" else 0.0)
     point = operating(table_of, pair, np.minimum(cap, BATCHES[-1]))
     return Replicas(subject, role, m, passes, row, budget, limit, held, fits, rejected, pair, work, table_of, point)

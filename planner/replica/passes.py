@@ -10,7 +10,6 @@ import numpy as np
 
 from planner.engine.attention import WIDTH
 from planner.engine.step import body, column, decode_attention, fullest, head, total
-from planner.numeric import interpolate_rows
 
 if TYPE_CHECKING:
     from planner.engine.step import Machine, OperatorTime
@@ -24,7 +23,7 @@ TOKENS = np.array(
     float,
 )
 """Tokens of one attention rank at which the linear part is evaluated; linear between them."""
-BATCHES = np.array([1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096], float)
+BATCHES = np.array([1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 4096], float)
 """Sequences of one replica at which decode steps are evaluated; linear between them."""
 
 
@@ -41,14 +40,18 @@ class Passes:
     """Tokens of the fullest rank in a micro-batch, (n, len(BATCHES))."""
 
     def linear(self, row: "Ints", tokens: "Floats") -> "Floats":
-        """Linear part of a step of ``tokens`` (r, m) tokens per rank for the layouts ``row`` (r,) [s].
+        """Linear part of a step of ``tokens`` (r, ...) tokens per rank for the layouts ``row`` (r,) [s].
 
         Linear between grid points, and in proportion beyond the last one.
         """
-        table = self.tokens[row]
-        inside = interpolate_rows(TOKENS, table, np.asarray(np.minimum(tokens, TOKENS[-1]), float))
-        rate = (table[:, -1] - table[:, -2]) / (TOKENS[-1] - TOKENS[-2])
-        return inside + np.maximum(tokens - TOKENS[-1], 0.0) * rate[:, np.newaxis]
+        flat = np.reshape(tokens, (len(row), -1))
+        out = np.empty(flat.shape)
+        for layout in np.unique(row):
+            table, rows = self.tokens[layout], row == layout
+            wanted = flat[rows]
+            rate = (table[-1] - table[-2]) / (TOKENS[-1] - TOKENS[-2])
+            out[rows] = np.interp(wanted, TOKENS, table) + np.maximum(wanted - TOKENS[-1], 0.0) * rate
+        return out.reshape(np.shape(tokens))
 
 
 def decode_operators(

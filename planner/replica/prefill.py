@@ -67,11 +67,7 @@ def prefill(passes: "Passes", row: "Ints", budget: "Ints", traffic: "Blend", *, 
     fresh = np.maximum(traffic.input.value - traffic.cached, 1.0)
     n, g, k = len(row), len(BATCHES), len(fresh)
     lanes = (m.layouts.dp * m.layouts.pp)[row].astype(float)
-    attention = np.empty((n, k))
-    for size in np.unique(budget):
-        chosen = budget == size
-        times = prefill_attention(m, traffic.cached, fresh, np.full(k, float(size))).total
-        attention[chosen] = times[row[chosen]]
+    attention = prefill_attention(m, traffic.cached, fresh, column(budget), row).total
     rank = passes.rank_tokens[row]
     chunk = np.maximum(column(budget) - (rank if mixed else 0.0), 1.0)
     if mixed:
@@ -95,12 +91,11 @@ def _ride(
     passes: "Passes", row: "Ints", rank: "Floats", chunk: "Floats", fresh: "Floats"
 ) -> "tuple[Floats, Floats, Floats]":
     """Time that a full chunk adds to a decode step (n, g), that the rest adds (n, g, k), and full chunks (n, g, k)."""
-    n, g, k = len(row), len(BATCHES), len(fresh)
     alone = passes.linear(row, rank)
     full = np.maximum(passes.linear(row, rank + chunk) - alone, 0.0)
     pieces = np.floor(fresh / chunk[:, :, np.newaxis])
     rest = fresh - pieces * chunk[:, :, np.newaxis]
-    larger = passes.linear(row, (rank[:, :, np.newaxis] + rest).reshape(n, g * k)).reshape(n, g, k)
+    larger = passes.linear(row, rank[:, :, np.newaxis] + rest)
     return full, np.maximum(larger - alone[:, :, np.newaxis], 0.0), pieces
 
 
