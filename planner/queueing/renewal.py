@@ -152,8 +152,8 @@ def gig_c_wait(
 
     Against simulation of eight million requests each: 8 servers at rho 0.8 within 1 % (SCVs of gaps and service 4 and
     0.25, 16 and 1), 32 servers within 1 % at rho 0.8 (4 and 0.25) and 3.5 % at 0.6 (4 and 0.25, 4 and 3). In 54 shorter
-    ones (1, 8 and 32 servers, rho 0.6 to 0.9, SCVs 1 to 16 and 0 to 3) within 6.5 %, some of it their own noise, but for
-    the last of the above. The probability of waiting was within 0.05. Arguments as in `gim_c_wait`.
+    ones (1, 8 and 32 servers, rho 0.6 to 0.9, SCVs 1 to 16 and 0 to 3) within 6.5 %, some of it their own noise, but
+    for the last of the above. The probability of waiting was within 0.05. Arguments as in `gim_c_wait`.
 
     Source: derived here from Takacs 1962 and Eckberg 1983.
 
