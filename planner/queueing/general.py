@@ -104,8 +104,9 @@ def allen_cunneen(
 ) -> Floats:
     """Mean wait of GI/G/c [s], approximately: that of M/M/c times (SCV of gaps + SCV of service) / 2.
 
-    It keeps the probability of waiting of Poisson arrivals, so with bursty gaps it is far too low: by 34 % at an SCV
-    of 4 with service of 0.25, and by 43 % at 16 with exponential service (8 servers, rho 0.8). Above an SCV of 2 use `planner.queueing.renewal.gig_c_wait`.
+    It keeps the probability of waiting of Poisson arrivals, so with bursty gaps it is far too low: by 34 % at an SCV of
+    4 with service of 0.25, and by 43 % at 16 with exponential service (8 servers, rho 0.8). Above an SCV of 2 use
+    `planner.queueing.renewal.gig_c_wait`.
 
     Source: Allen, Probability, Statistics and Queueing Theory, 2nd edition 1990.
 
