@@ -23,7 +23,7 @@ from planner.plan.options import Choice, Shortfall, Stock
 from planner.plan.predict import interactive, point, run
 from planner.plan.predicted import Predicted
 from planner.plan.scaling import largest_multiple
-from planner.plan.search import Search, options, search, stocks
+from planner.plan.search import Search, options, pool_key, search, stocks
 from planner.plan.shortfall import without_offer
 from planner.plan.solve import runner_up, solve
 from planner.plan.subjects import Member, subject
@@ -69,21 +69,20 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
         choice = None
     if choice is None:
         return _answer(case, found, [], problems, stock, None, None)
-    services = [_service(found.offers[index], place, choice, stock) for place, index in enumerate(choice.options)]
+    services = [_service(found.offers[index], index, choice, stock) for index in choice.options]
     second = runner_up(choices, stock, names, case.scenario.reserve.nodes, objective, choice)
     return _answer(case, found, services, problems, stock, choice, second)
 
 
-def _service(offer: Offer, place: int, choice: Choice, stock: Sequence[Stock]) -> Service:
-    """Give the pools of the offer at ``place`` in the choice their spares and their spread."""
+def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -> Service:
+    """Give the pools of a chosen offer their spares and their spread."""
     of = next(one for one in stock if one.hardware == offer.hardware)
-    ways = zip(offer.pools, choice.spares[place], choice.caps[place], strict=True)
-    names = "+".join(offer.group.names)
-    placed = tuple(
-        Placed(f"{names}/{pool.replicas.role}", pool, spares, cap, of.price, of.node_accelerators)
-        for pool, spares, cap in ways
-    )
-    return Service(offer, placed)
+    names, placed = "+".join(offer.group.names), []
+    for place, pool in enumerate(offer.pools):
+        key = pool_key(index, place)
+        name = f"{names}/{pool.replicas.role}"
+        placed.append(Placed(name, pool, choice.spares[key], choice.caps[key], of.price, of.node_accelerators))
+    return Service(offer, tuple(placed))
 
 
 def _predicted(case: Case, service: Service, member: Member) -> Predicted:
@@ -166,7 +165,7 @@ def _cluster(
 ) -> ClusterUse:
     used = sum(pool.accelerators for service in services for pool in service.pools)
     size = {one.hardware: one.node_accelerators for one in stock}
-    taken = dict(choice.nodes) if choice else {}
+    taken = choice.nodes if choice else {}
     power = sum(taken.get(one.hardware, 0) * size[one.hardware] * one.power for one in stock)
     spares = sum(pool.spares * pool.choice.size / pool.node_accelerators for service in services for pool in service.pools)
     return ClusterUse(

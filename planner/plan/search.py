@@ -64,13 +64,18 @@ def _in_the_night(found: Search, case: Case, group: Group, hardware: str, accele
                 found.offers.append(both)
 
 
+def pool_key(offer: int, place: int) -> str:
+    """Name of a pool in the programme: the pool at ``place`` of an offer."""
+    return f"{offer}.{place}"
+
+
 def options(found: Search) -> list[Option]:
     """Offers as options of the programme."""
     out = []
     for index, offer in enumerate(found.offers):
         spared = bool(offer.group.interactive)
         needs = tuple(
-            Need(f"{index}.{place}", offer.hardware, pool.size, pool.count, spared) for place, pool in enumerate(offer.pools)
+            Need(pool_key(index, place), offer.hardware, pool.size, pool.count, spared) for place, pool in enumerate(offer.pools)
         )
         out.append(Option(str(index), offer.group.names, offer.kind, needs))
     return out

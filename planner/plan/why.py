@@ -49,13 +49,12 @@ def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:
     have = {one.hardware: one.nodes for one in stock}
     nearest = tuple(
         Change(field=f"cluster.inventory.{hardware}.nodes", from_=float(have[hardware]), to=float(have[hardware] + more), unit="")
-        for hardware, more in short.nodes_short
+        for hardware, more in short.nodes_short.items()
         if more
     )
     needed = None if short.nodes_needed is None else float(short.nodes_needed)
     limit = float(sum(have.values()))
     out = [Infeasible(workload=None, binding="nodes", value=needed, limit=limit, nearest=nearest)]
-    for name, nodes in short.alone:
-        if nodes is not None:
-            out.append(Infeasible(workload=name, binding="nodes", value=float(nodes), limit=limit, nearest=()))
+    for name, nodes in short.least.items():
+        out.append(Infeasible(workload=name, binding="nodes", value=float(nodes), limit=limit, nearest=()))
     return out
