@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Fault, InputError, shorten
+from planner.spec.budget import misfits
 from planner.spec.card import Card
 from planner.spec.efficiency import EfficiencyCard
 from planner.spec.engine import EngineCard, EngineVersion
@@ -72,6 +73,7 @@ def resolve(scenario: Scenario, catalog: Catalog, path: Path | None = None) -> C
                 continue
             models[work.model] = model
         desk.judge(index, work, models[work.model], behaviour)
+    desk.budgets(scenario)
     if desk.faults or engine is None or behaviour is None:
         raise InputError(desk.faults)
     return Case(scenario, models, hardware, engine, behaviour, efficiencies)
@@ -146,6 +148,12 @@ class _Desk:
                 f"{model.context} tokens; shorten them to {model.context} in sum"
             )
             self.note((*place, "lengths"), problem, f"{given + made:.0f}")
+
+    def budgets(self, scenario: Scenario) -> None:
+        """Hold the budgets against the workloads that they name."""
+        interactive = [work.name for work in scenario.workloads if work.promise.deadline is None]
+        for index, name, value, problem in misfits(scenario.budgets, interactive):
+            self.note(("budgets", index, name), problem, value)
 
 
 def version_key(version: str) -> tuple[tuple[int, str], ...]:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from planner.spec.budget import Budget
 from planner.spec.card import Card, Name
 from planner.spec.model import KvFormat, NumberFormat
 from planner.units import Bandwidth, EnergyPrice, Money, Rate, Seconds, TimeOfDay, TokenRate
@@ -305,17 +306,6 @@ class Prices(Card):
 
     energy: EnergyPrice | None = Field(default=None, ge=0)
     """Price of energy [USD/kWh]."""
-
-
-class Budget(Card):
-    """A limit on one figure of the answer."""
-
-    metric: str
-    workload: str | None = None
-    min: float | str | None = None
-    max: float | str | None = None
-    warn_min: float | str | None = None
-    warn_max: float | str | None = None
 
 
 class Scenario(Card):
