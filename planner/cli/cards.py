@@ -85,8 +85,9 @@ def schema(kind: Annotated[Schema, typer.Argument(help="What to describe.")], ou
         write(_json(answer(kind)), output)
         return
     from planner.spec.catalog import KINDS
+    from planner.spec.schema import json_schema
 
-    write(_json(KINDS[kind].model_json_schema()), output)
+    write(_json(json_schema(KINDS[kind])), output)
 
 
 def _kinds(kind: Kind | None) -> Sequence[Kind]:

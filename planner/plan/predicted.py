@@ -16,7 +16,6 @@ class Part(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
         validate_by_name=True,
         validate_by_alias=True,

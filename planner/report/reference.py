@@ -13,6 +13,7 @@ from tabulate import tabulate
 
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
+from planner.spec.schema import json_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommendation, "explain": Explanation}
@@ -49,7 +50,7 @@ def schema(command: str) -> dict[str, JsonValue]:
     >>> schema("recommend")["title"], schema("explain")["title"]
     ('Recommendation', 'Explanation')
     """
-    made = ANSWERS[command].model_json_schema(mode="serialization")
+    made = json_schema(ANSWERS[command], "serialization")
     return {"$schema": DIALECT, **made}
 
 
