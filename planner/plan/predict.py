@@ -1,5 +1,6 @@
 """What an offer does for each of its workloads: latencies, shares, deadlines, each with its band."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,11 +71,14 @@ def point(pool: PoolChoice, *, deadline: bool) -> Point:
     return Point(batch, busy, each / saturation, saturation * pool.count, time_band(pool, batch))
 
 
-def _percentiles(mid: Spread, low: Spread, high: Spread, percentile: float, limit: float, *, steady: bool) -> Percentiles:
-    if not steady:
+def _percentiles(spreads: Sequence[Spread], percentile: float, limit: float, load: float, width: float) -> Percentiles:
+    """Percentiles of a latency with its band; an end has no value where the load there has no steady state."""
+    mid, low, high = spreads
+    if load >= CENTRE:
         nothing = AtPercentile(percentile=percentile, value=None, band=(None, None))
         return Percentiles(mean=None, p50=None, p90=None, p95=None, p99=None, at=nothing, limit=limit)
-    at = AtPercentile(percentile=percentile, value=mid.at, band=(min(low.at, mid.at), max(high.at, mid.at)))
+    worst = None if load * (1.0 + width) >= CENTRE else max(high.at, mid.at)
+    at = AtPercentile(percentile=percentile, value=mid.at, band=(min(low.at, mid.at), worst))
     named = dict(zip((f"p{round(level * 100)}" for level in LEVELS), mid.levels, strict=True))
     return Percentiles(mean=mid.mean, at=at, limit=limit, **named)
 
@@ -86,7 +90,7 @@ def interactive(offer: Offer, member: Member, width: float) -> Predicted:
     stages = tuple(stage(pool) for pool in offer.pools)
     first = stages[0]
     last = stages[-1]
-    loads = max(point(pool, deadline=False).load for pool in offer.pools)
+    loads = [point(pool, deadline=False).load for pool in offer.pools]
     work = member.numbers
     slow, fast = 1.0 + width, 1.0 / (1.0 + width)
     share, worse, better = (float(joint(stages, scale)[index]) for scale in (1.0, slow, fast))
@@ -94,10 +98,9 @@ def interactive(offer: Offer, member: Member, width: float) -> Predicted:
         [kind(of, index, work.percentile, scale) for scale in (1.0, fast, slow)] for kind, of in ((ttft, first), (tpot, last))
     ]
     offered = traffic.peak_rate * float(traffic.weight[index])
-    steady = loads < CENTRE
     return Predicted(
-        ttft=_percentiles(*spreads[0], work.percentile, work.ttft or 0.0, steady=steady),
-        tpot=_percentiles(*spreads[1], work.percentile, work.tpot or 0.0, steady=steady),
+        ttft=_percentiles(spreads[0], work.percentile, work.ttft or 0.0, loads[0], width),
+        tpot=_percentiles(spreads[1], work.percentile, work.tpot or 0.0, loads[-1], width),
         deadline=None,
         goodput_share=share,
         goodput_share_band=(min(worse, share), max(better, share)),
