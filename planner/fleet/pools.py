@@ -15,35 +15,13 @@ from planner.numeric import least
 
 if TYPE_CHECKING:
     from planner.numeric import Bools, Floats, Ints
-    from planner.replica.candidates import Replicas, Role
+    from planner.replica.candidates import Replicas
     from planner.workload.blend import Blend
 
 OUTSTANDING = 64.0
 """Messages that a KV connector keeps in flight: their fixed costs overlap so many times."""
 LINK_SHARE = 0.7
 """Share of a link's effective bandwidth that KV may take on average, so that transfers rarely queue."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PoolPlan:
-    """Sized pools, one row per candidate that can keep its part of the promise; (n,) columns."""
-
-    replicas: "Replicas"
-    index: "Ints"
-    """Row in ``replicas``."""
-    count: "Ints"
-    """Replicas without spares."""
-    width: "Ints"
-    """Accelerators that move one request's KV in parallel; 0 where nothing moves."""
-
-    def __len__(self) -> int:
-        """Pools."""
-        return len(self.index)
-
-    @property
-    def accelerators(self) -> "Ints":
-        """Accelerators of the whole pool without spares."""
-        return self.count * self.replicas.size[self.index]
 
 
 def kv_bytes(replicas: "Replicas", tokens: "Floats") -> "Floats":
@@ -92,85 +70,100 @@ def rows_of(replicas: "Replicas", chosen: "Ints", width: "Ints | None" = None) -
     )
 
 
-def required(traffic: "Blend", part: float) -> "Floats":
-    """Share that a pool must keep of each workload, (workloads,), if it may spend ``part`` of the misses."""
-    return np.array([1.0 - (1.0 - work.share) * part for work in traffic.workloads])
+def required(traffic: "Blend", part: "Floats | float") -> "Floats":
+    """Share that a pool must keep of each workload if it may spend ``part`` (n,) of the misses, (n, workloads)."""
+    allowed = np.array([1.0 - work.share for work in traffic.workloads])
+    return 1.0 - np.asarray(part, float)[..., np.newaxis] * allowed
 
 
-def size(replicas: "Replicas", most: "Ints", part: float = 1.0, width: "Ints | None" = None) -> "tuple[PoolPlan, Ints]":
-    """Least replicas of each candidate that keep the promise.
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """Candidates to size; (n,) columns, a candidate may be asked for more than once."""
 
-    Parameters
-    ----------
-    replicas
-        Candidates.
-    most : (n,)
-        Replicas that the inventory could hold.
-    part
-        Share of the allowed misses that this pool may spend; 1 where it is alone.
-    width : (n,)
-        Links that carry each candidate's KV to another pool, if any.
+    index: "Ints"
+    """Row of the candidate."""
+    most: "Ints"
+    """Replicas that the inventory could hold."""
+    part: "Floats"
+    """Share of the allowed misses that this pool may spend; 1 where it is alone."""
+    width: "Ints"
+    """Links that carry its KV to another pool; 0 where nothing moves."""
+
+    def take(self, chosen: "Ints | Bools") -> "Ask":
+        """Return the same with only the rows of ``chosen``."""
+        return Ask(self.index[chosen], self.most[chosen], self.part[chosen], self.width[chosen])
+
+
+def size(replicas: "Replicas", ask: Ask) -> "tuple[Ask, Ints, Ints]":
+    """Least replicas of each candidate asked for that keep the promise.
 
     Returns
     -------
     tuple
-        The pools that hold, and every candidate's reasons (n,).
+        The rows of ``ask`` that hold, their replicas, and the reasons of every row of ``ask`` (n,).
 
     """
-    rejected = replicas.rejected.copy()
-    alive = np.flatnonzero((rejected == 0) & (most > 0))
-    rejected = np.where((rejected == 0) & (most <= 0), int(Reason.NODES), rejected)
-    want = required(replicas.subject.traffic, part)
+    rejected = replicas.rejected[ask.index].copy()
+    rejected = np.where((rejected == 0) & (ask.most <= 0), int(Reason.NODES), rejected)
+    alive = np.flatnonzero(rejected == 0)
+    traffic = replicas.subject.traffic
     if len(alive):
-        links = width[alive] if width is not None else None
-        first, later = idle_shares(rows_of(replicas, alive, links))
-        slack = 1e-9
-        rejected[alive] |= np.where(first + slack < want.min(), int(Reason.TTFT), 0)
-        rejected[alive] |= np.where(later + slack < want.min(), int(Reason.TPOT), 0)
+        some = ask.take(alive)
+        first, later = idle_shares(rows_of(replicas, some.index, _links(some)))
+        want = required(traffic, some.part).min(axis=1) - 1e-9
+        rejected[alive] |= np.where(first < want, int(Reason.TTFT), 0) | np.where(later < want, int(Reason.TPOT), 0)
         alive = alive[rejected[alive] == 0]
     if not len(alive):
-        none = np.zeros(0, np.int64)
-        return PoolPlan(replicas, none, none, none), rejected
-    links = width[alive] if width is not None else None
-    rows = rows_of(replicas, alive, links)
-    peak = replicas.subject.traffic.peak_rate
-    low = np.maximum(1, np.ceil(peak / np.maximum(CENTRE * rows.op.saturation, 1e-12) - 1e-9)).astype(np.int64)
-    if links is not None:
-        low = np.maximum(low, _link_replicas(replicas, alive, links))
-    low = np.minimum(low, most[alive] + 1)
-    high = np.maximum(most[alive], low)
+        return ask.take(alive), np.zeros(0, np.int64), rejected
+    some = ask.take(alive)
+    rows, want = rows_of(replicas, some.index, _links(some)), required(traffic, some.part)
+    low = np.maximum(1, np.ceil(traffic.peak_rate / np.maximum(CENTRE * rows.op.saturation, 1e-12) - 1e-9))
+    low = np.maximum(low.astype(np.int64), _link_replicas(replicas, some))
+    low = np.minimum(low, some.most + 1)
+    count = _least(rows, want, low, some.most)
+    fits = count <= some.most
+    rejected[alive[~fits]] |= int(Reason.SHARE)
+    return some.take(fits), count[fits], rejected
+
+
+def _links(ask: Ask) -> "Ints | None":
+    return ask.width if ask.width.any() else None
+
+
+def _least(rows: Rows, want: "Floats", low: "Ints", most: "Ints") -> "Ints":
+    """Least replicas, (n,); the search begins just above ``low``, where most rows end, and asks those left over again."""
+    near = np.minimum(most, 2 * low + 2)
 
     def holds(count: "Ints") -> "Bools":
         return np.asarray((shares(rows, count) >= want).all(axis=1))
 
-    count = least(holds, low, high)
-    fits = count <= most[alive]
-    rejected[alive[~fits]] |= int(Reason.SHARE)
-    kept = alive[fits]
-    moved = width[kept] if width is not None else np.zeros(len(kept), np.int64)
-    return PoolPlan(replicas, kept, count[fits], moved), rejected
+    count = least(holds, low, np.maximum(near, low))
+    far = np.flatnonzero((count > near) & (near < most))
+    if len(far):
+        rest, wanted = rows.take(far), want[far]
+
+        def later(number: "Ints") -> "Bools":
+            return np.asarray((shares(rest, number) >= wanted).all(axis=1))
+
+        count[far] = least(later, near[far] + 1, most[far])
+    return count
 
 
-def _link_replicas(replicas: "Replicas", chosen: "Ints", width: "Ints") -> "Ints":
-    """Replicas whose links together carry the KV of the offered requests, (n,)."""
+def _link_replicas(replicas: "Replicas", ask: Ask) -> "Ints":
+    """Replicas whose links together carry the KV of the offered requests, (n,); 0 where nothing moves."""
+    if _links(ask) is None:
+        return np.zeros(len(ask.index), np.int64)
     traffic, chip = replicas.subject.traffic, replicas.subject.chip
     flow = traffic.peak_rate * float(traffic.input.share @ kv_bytes(replicas, traffic.input.value))
-    lanes = replicas.machine.layouts.dp[replicas.row[chosen]] * width
-    return np.ceil(flow / (lanes * chip.scale_out.bandwidth * chip.scale_out_link * LINK_SHARE)).astype(np.int64)
+    lanes = replicas.machine.layouts.dp[replicas.row[ask.index]] * np.maximum(ask.width, 1)
+    carried = lanes * chip.scale_out.bandwidth * chip.scale_out_link * LINK_SHARE
+    return np.where(ask.width > 0, np.ceil(flow / carried), 0.0).astype(np.int64)
 
 
-def cheapest_by_layout(plan: PoolPlan) -> PoolPlan:
-    """Of each layout and transfer width, the row with the fewest replicas; ties go to the first."""
-    if not len(plan):
-        return plan
-    layout = plan.replicas.row[plan.index]
-    order = np.lexsort((np.arange(len(plan)), plan.count, plan.width, layout))
+def cheapest(replicas: "Replicas", index: "Ints", count: "Ints") -> "Ints":
+    """Of each layout, the place in ``index`` (n,) with the fewest replicas ``count`` (n,); ties go to the first."""
+    layout = replicas.row[index]
+    order = np.lexsort((np.arange(len(index)), count, layout))
     first = np.ones(len(order), bool)
-    first[1:] = (np.diff(layout[order]) != 0) | (np.diff(plan.width[order]) != 0)
-    kept = np.sort(order[first])
-    return PoolPlan(plan.replicas, plan.index[kept], plan.count[kept], plan.width[kept])
-
-
-def role_of(plan: PoolPlan) -> "Role":
-    """Role of the pools of a plan."""
-    return plan.replicas.role
+    first[1:] = np.diff(layout[order]) != 0
+    return np.sort(order[first])

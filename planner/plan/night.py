@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.engine.reasons import Reason
 from planner.fleet.deadline import SAFE, beside, dedicated, finish, hours, spare_rate
-from planner.fleet.pools import PoolPlan, cheapest_by_layout
+from planner.fleet.pools import cheapest
 from planner.numeric import Floats, Ints
 from planner.plan.offers import Count, Offer, PoolChoice, best
 from planner.plan.subjects import Group, Member
@@ -23,10 +23,9 @@ def alone(subject: Subject, group: Group, accelerators: int, count: Count, large
     rejected = replicas.rejected | np.where((replicas.rejected == 0) & (need > most), int(Reason.NODES), 0)
     count.add(rejected)
     fits = np.flatnonzero(rejected == 0)
-    plan = cheapest_by_layout(PoolPlan(replicas, fits, need[fits], np.zeros(len(fits), np.int64)))
     return best(
-        Offer(group, subject.chip.hardware, "together", (PoolChoice(replicas, int(row), int(n), 0),))
-        for row, n in zip(plan.index, plan.count, strict=True)
+        Offer(group, subject.chip.hardware, "together", (PoolChoice(replicas, int(row), int(need[row]), 0),))
+        for row in fits[cheapest(replicas, fits, need[fits])]
     )
 
 

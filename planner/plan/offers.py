@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.engine.reasons import Reason, tally
-from planner.fleet.pools import cheapest_by_layout, size
+from planner.fleet.pools import Ask, cheapest, size
 from planner.numeric import Ints
 from planner.plan.subjects import Group
 from planner.replica.candidates import Replicas, Role, Subject, evaluate
@@ -88,58 +88,87 @@ class Count:
         self.rejected.update(tally(rejected))
 
 
-def _most(replicas: Replicas, accelerators: int) -> Ints:
-    return accelerators // replicas.size
-
-
 def together(subject: Subject, group: Group, accelerators: int, count: Count, largest: int) -> list[Offer]:
     """Offers of one mixed pool."""
-    replicas = evaluate(subject, "mixed", largest)
-    kept = survivors(replicas, _most(replicas, accelerators))
-    plan, rejected = size(kept, _most(kept, accelerators))
+    kept = _screened(subject, "mixed", accelerators, largest)
+    every = np.arange(len(kept))
+    ask = Ask(every, accelerators // kept.size, np.ones(len(kept)), np.zeros(len(kept), np.int64))
+    held, replicas, rejected = size(kept, ask)
     count.add(rejected)
-    cheap = cheapest_by_layout(plan)
-    offers = [
-        Offer(group, subject.chip.hardware, "together", (PoolChoice(kept, int(cheap.index[i]), int(cheap.count[i]), 0),))
-        for i in range(len(cheap))
-    ]
-    return best(offers)
+    return best(
+        Offer(group, subject.chip.hardware, "together", (PoolChoice(kept, int(held.index[i]), int(replicas[i]), 0),))
+        for i in cheapest(kept, held.index, replicas)
+    )
 
 
 def _screened(subject: Subject, role: Role, accelerators: int, largest: int) -> Replicas:
     replicas = evaluate(subject, role, largest)
-    return survivors(replicas, _most(replicas, accelerators))
+    return survivors(replicas, accelerators // replicas.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """One role of a split, sized for each of ``SPLITS``."""
+
+    replicas: Replicas
+    index: Ints
+    count: Ints
+    part: Ints
+    """Place in ``SPLITS``."""
+    links: Ints
+    """Accelerators that can move one request's KV in parallel."""
+
+    def of(self, part: int) -> Ints:
+        """Rows of a split, the cheapest of each layout."""
+        rows = np.flatnonzero(self.part == part)
+        return rows[cheapest(self.replicas, self.index[rows], self.count[rows])]
+
+    def choice(self, row: int, width: int) -> PoolChoice:
+        """Pool of a row whose KV moves over ``width`` links."""
+        return PoolChoice(self.replicas, int(self.index[row]), int(self.count[row]), width)
+
+
+def _side(subject: Subject, role: Role, accelerators: int, count: Count, largest: int) -> _Side:
+    replicas = _screened(subject, role, accelerators, largest)
+    table, n = replicas.machine.layouts, len(replicas)
+    links = np.minimum(table.tp * table.pp, LINKS)[replicas.row]
+    shares = SPLITS if role == "prefill" else tuple(1.0 - part for part in SPLITS)
+    alive = np.flatnonzero(replicas.rejected == 0)
+    index, place = np.tile(alive, len(shares)), np.repeat(np.arange(len(shares)), len(alive))
+    width = links[index] if role == "prefill" else np.zeros(len(index), np.int64)
+    ask = Ask(index, accelerators // replicas.size[index], np.array(shares)[place], width)
+    held, number, rejected = size(replicas, ask)
+    worst = replicas.rejected.copy()
+    out = rejected.reshape(len(shares), -1)
+    worst[alive] = np.where((out == 0).any(axis=0), 0, np.bitwise_or.reduce(out, axis=0)) if len(alive) else worst[alive]
+    count.add(worst)
+    where = np.flatnonzero(rejected == 0)
+    return _Side(replicas, held.index, number, place[where] if n else where, links[held.index])
 
 
 def split(subject: Subject, group: Group, accelerators: int, count: Count, largest: int) -> list[Offer]:
     """Offers of a prefill and a decode pool, joined over the frontier of both.
 
-    KV moves over as many links as the prefill side has; a decode replica with fewer is not joined to it (ADR 6).
+    The allowed misses are divided between the pools in a few ways. KV moves over as many links as the prefill side has; a
+    decode replica with fewer is not joined to it (ADR 6).
     """
     offers: list[Offer] = []
-    prefills = _screened(subject, "prefill", accelerators, largest)
-    decodes = _screened(subject, "decode", accelerators, largest)
-    first_links, later_links = (
-        np.minimum((side.machine.layouts.tp * side.machine.layouts.pp)[side.row], LINKS) for side in (prefills, decodes)
-    )
-    for part in SPLITS:
-        plan, rejected = size(prefills, _most(prefills, accelerators), part, first_links)
-        count.add(rejected)
-        first = cheapest_by_layout(plan)
-        plan, rejected = size(decodes, _most(decodes, accelerators), 1.0 - part)
-        count.add(rejected)
-        later = cheapest_by_layout(plan)
-        total = (first.accelerators[:, np.newaxis] + later.accelerators).astype(float)
-        narrow = later_links[later.index] < first.width[:, np.newaxis]
-        total = np.where(narrow, np.inf, total)
+    prefills = _side(subject, "prefill", accelerators, count, largest)
+    decodes = _side(subject, "decode", accelerators, count, largest)
+    first_size, later_size = prefills.replicas.size[prefills.index], decodes.replicas.size[decodes.index]
+    for part in range(len(SPLITS)):
+        first, later = prefills.of(part), decodes.of(part)
+        if not len(first) or not len(later):
+            continue
+        needs = (prefills.count * first_size)[first][:, np.newaxis] + (decodes.count * later_size)[later]
+        narrow = decodes.links[later] < prefills.links[first][:, np.newaxis]
+        total = np.where(narrow, np.inf, needs.astype(float))
         for flat in np.argsort(total, axis=None, kind="stable")[: 4 * KEPT]:
             i, j = divmod(int(flat), len(later))
             if total[i, j] > accelerators:
                 break
-            pools = (
-                PoolChoice(prefills, int(first.index[i]), int(first.count[i]), int(first.width[i])),
-                PoolChoice(decodes, int(later.index[j]), int(later.count[j]), int(first.width[i])),
-            )
+            width = int(prefills.links[first[i]])
+            pools = prefills.choice(int(first[i]), width), decodes.choice(int(later[j]), width)
             offers.append(Offer(group, subject.chip.hardware, "split", pools))
     return best(offers)
 
