@@ -16,6 +16,8 @@ from planner.plan.subjects import Member
 from planner.replica.passes import BATCHES
 from planner.spec.catalog import Case
 
+REACH = 16.0
+"""Largest multiple of the rates that is tried."""
 CONGESTION = 2.0
 """Moving must win by so much: measured transfers fall short of the link (Mooncake, FAST 2025, figure 13)."""
 
@@ -198,10 +200,12 @@ def headroom(service: Service, member: Member) -> float | None:
         return None
     names = [work.name for work in service.pools[0].choice.replicas.subject.traffic.workloads]
     index = names.index(member.spec.name)
-    low, high = 1.0, 8.0
-    for _ in range(9):
+    stages = tuple(stage(pool.choice) for pool in service.pools)
+    low, high = 1.0, 1.5
+    while high < REACH and float(joint(stages, rate=high)[index]) >= member.numbers.share:
+        low, high = high, high * 1.5
+    for _ in range(5):
         middle = (low * high) ** 0.5
-        stages = tuple(stage(pool.choice) for pool in service.pools)
         holds = float(joint(stages, rate=middle)[index]) >= member.numbers.share
         low, high = (middle, high) if holds else (low, middle)
     return low

@@ -1,5 +1,7 @@
 """Deadline work: offers of its own pool, or beside interactive work in the hours that this leaves."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from planner.engine.reasons import Reason
@@ -29,6 +31,7 @@ def alone(subject: Subject, group: Group, accelerators: int, count: Count, large
     )
 
 
+@lru_cache(maxsize=4096)
 def free_rate(pool: PoolChoice, work: Subject) -> float:
     """Deadline work that one free replica of an interactive pool does while it keeps the pool's TPOT [req/s]; 0 if none.
 

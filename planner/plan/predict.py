@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,6 +53,7 @@ def time_band(pool: PoolChoice, batch: float) -> float:
     return float(band(decode_operators(m, np.full((1, 1), max(batch, 1.0)), contexts))[0, 0])
 
 
+@lru_cache(maxsize=1024)
 def point(pool: PoolChoice, *, deadline: bool) -> Point:
     """Where a pool operates; deadline work runs at its largest batch."""
     of, i = pool.replicas, pool.index
