@@ -8,27 +8,28 @@ from planner.engine.reasons import Reason
 from planner.fleet.deadline import SAFE, beside, dedicated, finish, hours, spare_rate
 from planner.fleet.pools import cheapest
 from planner.numeric import Floats, Ints
-from planner.plan.offers import Count, Offer, PoolChoice, best
+from planner.plan.offers import Count, Offer, PoolChoice, Room, best
 from planner.plan.subjects import Group, Member
 from planner.replica.batching import tpot
 from planner.replica.candidates import Replicas, Subject, evaluate, judge
 from planner.replica.passes import BATCHES
 
 
-def alone(subject: Subject, group: Group, accelerators: int, count: Count, largest: int) -> list[Offer]:
+def alone(subject: Subject, group: Group, room: Room, count: Count) -> list[Offer]:
     """Offers of a pool that runs the deadline work at its largest batch, as an offline engine does."""
     member = group.members[0]
-    replicas = evaluate(subject, "mixed", largest)
+    replicas = evaluate(subject, "mixed", room.largest)
     deadline, documents = float(member.numbers.deadline or 0.0), float(member.numbers.documents or 0)
     need = dedicated(documents, deadline, replicas.operating.saturation)
-    most = accelerators // replicas.size
+    most = room.accelerators // replicas.size
     rejected = replicas.rejected | np.where((replicas.rejected == 0) & (need > most), int(Reason.NODES), 0)
     count.add(rejected)
     fits = np.flatnonzero(rejected == 0)
-    return best(
+    offers = (
         Offer(group, subject.chip.hardware, "together", (PoolChoice(replicas, int(row), int(need[row]), 0),))
         for row in fits[cheapest(replicas, fits, need[fits])]
     )
+    return best(offers, room.reserve)
 
 
 @lru_cache(maxsize=4096)

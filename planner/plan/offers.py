@@ -21,6 +21,18 @@ KEPT = 10
 """Offers of a kind that go into the programme, fewest accelerators first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an offer may take."""
+
+    accelerators: int
+    """Of one kind, in the whole cluster."""
+    largest: int
+    """Most accelerators of one replica."""
+    reserve: int
+    """Nodes that may be lost."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolChoice:
     """One pool of an offer: a candidate, and replicas without spares."""
@@ -68,6 +80,11 @@ class Offer:
         """Accelerators without spares."""
         return sum(pool.accelerators for pool in self.pools)
 
+    def spared(self, reserve: int) -> int:
+        """Accelerators with the fewest spares that survive the loss of ``reserve`` nodes: one replica of each pool a node."""
+        spares = reserve * sum(pool.size for pool in self.pools) if self.group.interactive else 0
+        return self.accelerators + spares
+
     @property
     def kind(self) -> str:
         """What a person would call a different plan."""
@@ -88,22 +105,23 @@ class Count:
         self.rejected.update(tally(rejected))
 
 
-def together(subject: Subject, group: Group, accelerators: int, count: Count, largest: int) -> list[Offer]:
+def together(subject: Subject, group: Group, room: Room, count: Count) -> list[Offer]:
     """Offers of one mixed pool."""
-    kept = _screened(subject, "mixed", accelerators, largest)
+    kept = _screened(subject, "mixed", room)
     every = np.arange(len(kept))
-    ask = Ask(every, accelerators // kept.size, np.ones(len(kept)), np.zeros(len(kept), np.int64))
+    ask = Ask(every, room.accelerators // kept.size, np.ones(len(kept)), np.zeros(len(kept), np.int64))
     held, replicas, rejected = size(kept, ask)
     count.add(rejected)
-    return best(
+    offers = (
         Offer(group, subject.chip.hardware, "together", (PoolChoice(kept, int(held.index[i]), int(replicas[i]), 0),))
         for i in cheapest(kept, held.index, replicas)
     )
+    return best(offers, room.reserve)
 
 
-def _screened(subject: Subject, role: Role, accelerators: int, largest: int) -> Replicas:
-    replicas = evaluate(subject, role, largest)
-    return survivors(replicas, accelerators // replicas.size)
+def _screened(subject: Subject, role: Role, room: Room) -> Replicas:
+    replicas = evaluate(subject, role, room.largest)
+    return survivors(replicas, room.accelerators // replicas.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,15 +146,15 @@ class _Side:
         return PoolChoice(self.replicas, int(self.index[row]), int(self.count[row]), width)
 
 
-def _side(subject: Subject, role: Role, accelerators: int, count: Count, largest: int) -> _Side:
-    replicas = _screened(subject, role, accelerators, largest)
+def _side(subject: Subject, role: Role, room: Room, count: Count) -> _Side:
+    replicas = _screened(subject, role, room)
     table, n = replicas.machine.layouts, len(replicas)
     links = np.minimum(table.tp * table.pp, LINKS)[replicas.row]
     shares = SPLITS if role == "prefill" else tuple(1.0 - part for part in SPLITS)
     alive = np.flatnonzero(replicas.rejected == 0)
     index, place = np.tile(alive, len(shares)), np.repeat(np.arange(len(shares)), len(alive))
     width = links[index] if role == "prefill" else np.zeros(len(index), np.int64)
-    ask = Ask(index, accelerators // replicas.size[index], np.array(shares)[place], width)
+    ask = Ask(index, room.accelerators // replicas.size[index], np.array(shares)[place], width)
     held, number, rejected = size(replicas, ask)
     worst = replicas.rejected.copy()
     out = rejected.reshape(len(shares), -1)
@@ -146,37 +164,38 @@ def _side(subject: Subject, role: Role, accelerators: int, count: Count, largest
     return _Side(replicas, held.index, number, place[where] if n else where, links[held.index])
 
 
-def split(subject: Subject, group: Group, accelerators: int, count: Count, largest: int) -> list[Offer]:
+def split(subject: Subject, group: Group, room: Room, count: Count) -> list[Offer]:
     """Offers of a prefill and a decode pool, joined over the frontier of both.
 
     The allowed misses are divided between the pools in a few ways. KV moves over as many links as the prefill side has; a
     decode replica with fewer is not joined to it (ADR 6).
     """
     offers: list[Offer] = []
-    prefills = _side(subject, "prefill", accelerators, count, largest)
-    decodes = _side(subject, "decode", accelerators, count, largest)
+    prefills = _side(subject, "prefill", room, count)
+    decodes = _side(subject, "decode", room, count)
     first_size, later_size = prefills.replicas.size[prefills.index], decodes.replicas.size[decodes.index]
     for part in range(len(SPLITS)):
         first, later = prefills.of(part), decodes.of(part)
         if not len(first) or not len(later):
             continue
-        needs = (prefills.count * first_size)[first][:, np.newaxis] + (decodes.count * later_size)[later]
+        ahead, behind = (prefills.count + room.reserve) * first_size, (decodes.count + room.reserve) * later_size
+        needs = ahead[first][:, np.newaxis] + behind[later]
         narrow = decodes.links[later] < prefills.links[first][:, np.newaxis]
         total = np.where(narrow, np.inf, needs.astype(float))
         for flat in np.argsort(total, axis=None, kind="stable")[: 4 * KEPT]:
             i, j = divmod(int(flat), len(later))
-            if total[i, j] > accelerators:
+            if total[i, j] > room.accelerators:
                 break
             width = int(prefills.links[first[i]])
             pools = prefills.choice(int(first[i]), width), decodes.choice(int(later[j]), width)
             offers.append(Offer(group, subject.chip.hardware, "split", pools))
-    return best(offers)
+    return best(offers, room.reserve)
 
 
-def best(offers: Iterable[Offer]) -> list[Offer]:
-    """Fewest accelerators first, one offer for each layout, ties in row order."""
+def best(offers: Iterable[Offer], reserve: int) -> list[Offer]:
+    """Fewest accelerators first, spares included; one offer for each layout; ties in row order."""
     seen: dict[str, Offer] = {}
-    for offer in sorted(offers, key=lambda offer: offer.accelerators):
+    for offer in sorted(offers, key=lambda offer: offer.spared(reserve)):
         seen.setdefault(offer.kind, offer)
     return list(seen.values())[:KEPT]
 

@@ -31,6 +31,8 @@ from planner.plan.today import Today, today
 from planner.plan.why import nodes_short, reasons
 from planner.spec.catalog import Case
 
+NOISE = 1e-9
+"""Relative difference of two objectives that is rounding."""
 NOTHING = Operations(router=None, admission=None, migration=None, startup=None, scaling=None)
 
 
@@ -56,22 +58,33 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
         answer = recommend(case)
         note = Assumption(name="rate multiple", value=multiple, unit="", source="objective goodput: all rates are scaled by it")
         return answer.model_copy(update={"assumptions": (note, *answer.assumptions)})
-    found = search(case)
-    served = {name for offer in found.offers for name in offer.group.names}
-    missing = [member for member in found.members if member.spec.name not in served]
+    found, choice = choose(case, objective)
+    names = _served(found)
+    missing = [member for member in found.members if member.spec.name not in names]
     problems = [without_offer(case, found, member) for member in missing]
-    names = tuple(member.spec.name for member in found.members if member.spec.name in served)
     stock = stocks(case)
-    choices = options(found)
-    choice = solve(choices, stock, names, case.scenario.reserve.nodes, objective) if names else None
     if isinstance(choice, Shortfall):
         problems += nodes_short(choice, stock)
         choice = None
     if choice is None:
         return _answer(case, found, [], problems, stock, None, None)
     services = [_service(found.offers[index], index, choice, stock) for index in choice.options]
-    second = runner_up(choices, stock, names, case.scenario.reserve.nodes, objective, choice)
+    second = runner_up(options(found), stock, names, case.scenario.reserve.nodes, objective, choice)
     return _answer(case, found, services, problems, stock, choice, second)
+
+
+def choose(case: Case, objective: str = "cost") -> tuple[Search, Choice | Shortfall | None]:
+    """Search all offers of a case and choose among them; None where no workload has an offer."""
+    found = search(case)
+    names = _served(found)
+    choices, stock = options(found), stocks(case)
+    return found, solve(choices, stock, names, case.scenario.reserve.nodes, objective) if names else None
+
+
+def _served(found: Search) -> tuple[str, ...]:
+    """Names of the workloads that have an offer, in the order of the scenario."""
+    named = {name for offer in found.offers for name in offer.group.names}
+    return tuple(member.spec.name for member in found.members if member.spec.name in named)
 
 
 def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -> Service:
@@ -106,7 +119,7 @@ def _workload(
         name=name,
         model=member.spec.model,
         decision="split" if service.offer.decision == "split" else "together",
-        reasons=reasons(found, service, member, now),
+        reasons=reasons(found, service, member, now, case.scenario.reserve.nodes),
         revisit_when=signals(service, member, ratio),
         pools=tuple(pool_part(pool, service, name, case.engine.name) for pool in service.pools),
         predicted=predicted,
@@ -185,4 +198,5 @@ def _second(found: Search, choice: Choice | None, second: tuple[Choice, float] |
     other, delta = second
     before = {found.offers[index].kind for index in choice.options}
     changes = tuple(found.offers[index].kind for index in other.options if found.offers[index].kind not in before)
-    return RunnerUp(objective=other.objective, delta=delta, changes=changes)
+    noise = abs(delta) <= NOISE * abs(other.objective)
+    return RunnerUp(objective=other.objective, delta=0.0 if noise else delta, changes=changes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from planner.engine.layouts import LARGEST
 from planner.plan import night
-from planner.plan.offers import Count, Offer, split, together
+from planner.plan.offers import Count, Offer, Room, split, together
 from planner.plan.options import Need, Option, Stock
 from planner.plan.subjects import Group, Member, groups, members, subject
 from planner.spec.catalog import Case
@@ -20,13 +20,16 @@ class Search:
 
     members: tuple[Member, ...]
     offers: list[Offer] = field(default_factory=list)
+    """What the programme chooses among."""
+    dearer: list[Offer] = field(default_factory=list)
+    """Splits that save nothing against one pool: kept for comparison. Topology is changed only where it pays."""
     count: Count = field(default_factory=Count)
     by_group: dict[tuple[str, ...], Count] = field(default_factory=dict)
     """Candidates of each group."""
 
     def of(self, names: tuple[str, ...]) -> list[Offer]:
-        """Offers of one group."""
-        return [offer for offer in self.offers if offer.group.names == names]
+        """All offers of one group, those that are only compared with included."""
+        return [offer for offer in (*self.offers, *self.dearer) if offer.group.names == names]
 
 
 def search(case: Case) -> Search:
@@ -36,14 +39,17 @@ def search(case: Case) -> Search:
         count = Count()
         for stock in case.scenario.cluster.inventory:
             accelerators = stock.nodes * case.hardware[stock.hardware].node.accelerators
-            largest = min(LARGEST, accelerators)
+            room = Room(accelerators, min(LARGEST, accelerators), case.scenario.reserve.nodes)
             if not group.deadline:
                 served = subject(case, stock, group.members)
-                found.offers += together(served, group, accelerators, count, largest)
-                found.offers += split(served, group, accelerators, count, largest)
+                whole, parts = together(served, group, room, count), split(served, group, room, count)
+                least = min((offer.spared(room.reserve) for offer in whole), default=accelerators + 1)
+                saving = [offer for offer in parts if offer.spared(room.reserve) < least]
+                found.offers += whole + saving
+                found.dearer += [offer for offer in parts if offer.spared(room.reserve) >= least]
             elif not group.interactive:
                 served = subject(case, stock, group.members)
-                found.offers += night.alone(served, group, accelerators, count, largest)
+                found.offers += night.alone(served, group, room, count)
             elif len(group.deadline) == 1:
                 _in_the_night(found, case, group, stock.hardware, accelerators)
         found.by_group[group.names] = count

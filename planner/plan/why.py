@@ -11,35 +11,38 @@ from planner.plan.subjects import Member
 from planner.plan.today import Today
 
 
-def _fewest(offers: Sequence[Offer], decision: str) -> Offer | None:
-    """Return the offer of a decision with the fewest accelerators, the first of equals."""
+def _fewest(offers: Sequence[Offer], decision: str, reserve: int) -> Offer | None:
+    """Return the offer of a decision with the fewest accelerators, spares included, the first of equals."""
     of = [offer for offer in offers if offer.decision == decision]
-    return min(of, key=lambda offer: offer.accelerators, default=None)
+    return min(of, key=lambda offer: offer.spared(reserve), default=None)
 
 
-def reasons(found: Search, service: Service, member: Member, now: Sequence[Today]) -> tuple[str, ...]:
+def _pools(offer: Offer) -> str:
+    return " + ".join(f"{pool.count} x {pool.layout}" for pool in offer.pools)
+
+
+def reasons(found: Search, service: Service, member: Member, now: Sequence[Today], reserve: int) -> tuple[str, ...]:
     """Reasons for the plan of one workload, the weightiest first."""
     offer, name = service.offer, member.spec.name
     out = []
-    needed = " + ".join(f"{pool.choice.count} x {pool.choice.layout}" for pool in service.pools)
     rivals = found.of(tuple(one.spec.name for one in offer.group.interactive) or (name,))
     if offer.group.interactive and offer.group.deadline:
         run = offer.group.deadline[0].spec.name
-        own = _fewest(found.of((run,)), "together")
+        own = _fewest(found.of((run,)), "together", reserve)
         extra = offer.pools[0].count - offer.interactive_count
         more = f"{extra} more replicas" if extra else "no further replica"
-        instead = f" instead of {own.accelerators} accelerators of its own" if own else ""
+        instead = f", instead of {own.accelerators} accelerators of its own" if own else ""
         out.append(f"{run} runs in the hours that the others leave: {more}{instead}")
     if offer.group.interactive:
-        other = _fewest(rivals, "split" if offer.decision == "together" else "together")
-        rival = "no {} plan keeps the promise".format("split" if offer.decision == "together" else "shared")
+        other_way = "split" if offer.decision == "together" else "together"
+        other = _fewest(rivals, other_way, reserve)
+        rival = f"no plan {other_way} keeps the promise"
         if other is not None:
-            pools = " + ".join(f"{pool.count} x {pool.layout}" for pool in other.pools)
-            rival = f"{'split' if other.decision == 'split' else 'together'} needs {other.accelerators} ({pools})"
-        own_count = sum(pool.choice.accelerators for pool in service.pools)
-        out.append(f"{needed} need {own_count} accelerators without spares; {rival}")
+            rival = f"{other_way} takes {other.spared(reserve)} ({_pools(other)}, and spares)"
+        taken = sum(pool.accelerators for pool in service.pools)
+        out.append(f"{_pools(offer)} and spares take {taken} accelerators; {rival}")
     elif not out:
-        out.append(f"{needed} finish in time at their largest batch")
+        out.append(f"{_pools(offer)} finish in time at their largest batch")
     out += [pool.line(name) for pool in now if name in pool.workloads]
     return tuple(out)
 
