@@ -29,11 +29,11 @@ class Today:
 
     def line(self, name: str) -> str:
         """Say what today's pool does for a workload."""
-        start = f"today: {self.replicas} x {self.layout}, {self.accelerators} accelerators"
+        start = f"today: {self.replicas} x {self.layout} on {self.accelerators} accelerators"
         if self.problem:
             return f"{start}, which cannot be loaded: {self.problem}"
         if name in self.share:
-            return f"{start}, {self.share[name]:.1%} within the promise"
+            return f"{start}, {100.0 * self.share[name]:.1f} % within the promise"
         return start
 
 

@@ -33,14 +33,15 @@ def reasons(found: Search, service: Service, member: Member, now: Sequence[Today
         more = f"{extra} more replicas" if extra else "no further replica"
         instead = f", instead of {own.accelerators} accelerators of its own" if own else ""
         out.append(f"{run} runs in the hours that the others leave: {more}{instead}")
+    spares = " and spares" if reserve else ""
     if offer.group.interactive:
         other_way = "split" if offer.decision == "together" else "together"
         other = _fewest(rivals, other_way, reserve)
         rival = f"no plan {other_way} keeps the promise"
         if other is not None:
-            rival = f"{other_way} takes {other.spared(reserve)} ({_pools(other)}, and spares)"
+            rival = f"{other_way} takes {other.spared(reserve)} ({_pools(other)}{spares})"
         taken = sum(pool.accelerators for pool in service.pools)
-        out.append(f"{_pools(offer)} and spares take {taken} accelerators; {rival}")
+        out.append(f"{_pools(offer)}{spares} take {taken} accelerator{'' if taken == 1 else 's'}; {rival}")
     elif not out:
         out.append(f"{_pools(offer)} finish in time at their largest batch")
     out += [pool.line(name) for pool in now if name in pool.workloads]

@@ -6,6 +6,8 @@ from planner.report import phrases
 from planner.report.blocks import Block, Cell, Column, Facts, Heading, Line, Paragraph, Table, Tone, cell
 from planner.report.figures import against, interval, number, percent, plural, quantity, rank, shares
 
+TODAY = "today: "
+"""How a reason begins that tells of what runs today."""
 SHOWN = 3
 """Sensitivities and rejection reasons named on one screen."""
 FULL = 0.97
@@ -123,9 +125,16 @@ def _binding(answer: Recommendation) -> Facts:
     return Facts(tuple(rows))
 
 
+def _today(plans: tuple[WorkloadPlan, ...]) -> tuple[Line, ...]:
+    """What runs today, a line for each workload that says so among its reasons."""
+    found = [(plan.name, reason) for plan in plans for reason in plan.reasons if reason.startswith(TODAY)]
+    return tuple(Line(f"{name}: {reason.removeprefix(TODAY)}") for name, reason in found)
+
+
 def _rest(answer: Recommendation, where: str) -> Facts:
     tried = phrases.tallied(answer.candidates.rejected, SHOWN)
     rows = [
+        ("Today", _today(answer.workloads)) if _today(answer.workloads) else None,
         ("Node lost", cell(_failure(answer.workloads))) if answer.workloads else None,
         ("Runner-up", cell(_runner_up(answer))) if answer.feasible else None,
         ("Flips at", cell(_flips(answer))) if answer.feasible else None,
