@@ -11,7 +11,7 @@ from planner.plan.answer import Decision
 from planner.plan.assumptions import assumptions
 from planner.plan.basis import efficiencies
 from planner.plan.explanation import Basis, Explanation, TtftParts, Variant
-from planner.plan.neighbours import Neighbour, neighbours
+from planner.plan.neighbours import Neighbour, cheapest, neighbours
 from planner.plan.night import free_rate
 from planner.plan.offers import Offer, PoolChoice, infeasible_reason
 from planner.plan.options import Choice, Shortfall
@@ -42,7 +42,7 @@ def explain(case: Case, workload: str) -> Explanation:
         raise InputError.of(problem, value=workload)
     found, choice = choose(case)
     member = next(one for one in found.members if one.spec.name == workload)
-    offer = _chosen(found, choice, member)
+    offer = _chosen(found, choice, member, case.scenario.reserve.nodes)
     if offer is None:
         reason = infeasible_reason(found.by_group[(workload,)].rejected)
         nothing = Offer(Group((member,)), case.scenario.cluster.inventory[0].hardware, "together", ())
@@ -66,7 +66,7 @@ def explain(case: Case, workload: str) -> Explanation:
     )
 
 
-def _chosen(found: Search, choice: Choice | Shortfall | None, member: Member) -> Offer | None:
+def _chosen(found: Search, choice: Choice | Shortfall | None, member: Member, reserve: int) -> Offer | None:
     """Return the chosen offer of a workload; where nothing was chosen, its own with the fewest accelerators."""
     name = member.spec.name
     taken = [found.offers[index] for index in choice.options] if isinstance(choice, Choice) else []
@@ -74,7 +74,8 @@ def _chosen(found: Search, choice: Choice | Shortfall | None, member: Member) ->
         if name in offer.group.names:
             return offer
     able = [offer for offer in found.offers if name in offer.group.names]
-    return min(able, key=lambda offer: (len(offer.group.members), offer.accelerators), default=None)
+    own = [offer for offer in able if len(offer.group.members) == 1]
+    return cheapest(own or able, reserve)
 
 
 def _variant(case: Case, of: Neighbour, member: Member) -> Variant:

@@ -1,6 +1,6 @@
 """What lies next to a chosen plan: the same plan with one thing changed, sized anew, or the reasons why it is out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from planner.fleet.deadline import dedicated
 from planner.fleet.percentiles import joint
 from planner.fleet.pools import Ask, size
 from planner.plan.night import run_end, shared
-from planner.plan.offers import LINKS, Count, Offer, PoolChoice, infeasible_reason, split, together
+from planner.plan.offers import LINKS, Count, Offer, PoolChoice, Room, infeasible_reason, split, together
 from planner.plan.predict import stage
 from planner.plan.search import Search
 from planner.plan.subjects import Group, Member, subject
@@ -182,16 +182,18 @@ def _otherwise(case: Case, found: Search, offer: Offer, member: Member) -> Itera
         change = "prefill and decode apart" if decision == "split" else "prefill and decode together"
         if offer.group.deadline:
             change += f", {' and '.join(run.spec.name for run in offer.group.deadline)} not beside"
-        best = _fewest([rival for rival in found.of(group.names) if rival.decision == decision])
+        rivals = [rival for rival in found.of(group.names) if rival.decision == decision]
+        best = cheapest(rivals, case.scenario.reserve.nodes)
         yield Neighbour(change, best) if best else _no_offer(case, offer, group, decision, change)
     if len(offer.group.members) > 1:
-        alone = _fewest(found.of((member.spec.name,)))
+        alone = cheapest(found.of((member.spec.name,)), case.scenario.reserve.nodes)
         if alone:
             yield Neighbour("in pools of its own", alone)
 
 
-def _fewest(offers: list[Offer]) -> Offer | None:
-    return min(offers, key=lambda offer: offer.accelerators, default=None)
+def cheapest(offers: Sequence[Offer], reserve: int) -> Offer | None:
+    """Return the offer with the fewest accelerators, spares included; the first of equals."""
+    return min(offers, key=lambda offer: offer.spared(reserve), default=None)
 
 
 def _no_offer(case: Case, offer: Offer, group: Group, decision: str, change: str) -> Neighbour:
@@ -200,7 +202,8 @@ def _no_offer(case: Case, offer: Offer, group: Group, decision: str, change: str
     accelerators = accelerators_of(case, offer.hardware)
     stock = next(one for one in case.scenario.cluster.inventory if one.hardware == offer.hardware)
     kind = split if decision == "split" else together
-    kind(subject(case, stock, group.members), group, accelerators, count, min(LARGEST, accelerators))
+    room = Room(accelerators, min(LARGEST, accelerators), case.scenario.reserve.nodes)
+    kind(subject(case, stock, group.members), group, room, count)
     nothing = Offer(group, offer.hardware, decision, ())
     reason = infeasible_reason(count.rejected)
     return Neighbour(change, nothing, (str(reason.name).lower(),), sized=False)

@@ -61,7 +61,7 @@ def pools(answer: Explanation) -> Iterator[ExplainedPool]:
 
 def choices(found: dict[str, Search]) -> Iterator[PoolChoice]:
     for of in found.values():
-        for offer in of.offers:
+        for offer in (*of.offers, *of.dearer):
             yield from offer.pools
 
 
@@ -160,7 +160,7 @@ def test_prefill_alone_is_what_a_prefill_pool_takes(cases: dict[str, Case]) -> N
     sharing = work.sharing.model_copy(update={"hit_rate": 0.0})
     alike = work.model_copy(update={"lengths": lengths, "sharing": sharing})
     case = replace(cases["quickstart"], scenario=scenario.model_copy(update={"workloads": (alike,)}))
-    split = [offer for offer in search(case).offers if offer.decision == "split"]
+    split = [offer for offer in search(case).of(("chat",)) if offer.decision == "split"]
     assert split
     for offer in split:
         first = offer.pools[0]
@@ -296,8 +296,10 @@ def test_without_room_for_all_a_workload_is_explained_alone(cases: dict[str, Cas
     of, choice = choose(case)
     assert not isinstance(choice, Choice)
     chosen = explain(case, "chat").chosen
-    own: list[Offer] = of.of(("chat",))
-    assert chosen.accelerators == min(offer.accelerators for offer in own)
+    own: list[Offer] = [offer for offer in of.offers if offer.group.names == ("chat",)]
+    best = min(own, key=lambda offer: offer.spared(1))
+    assert chosen.accelerators == best.accelerators
+    assert [pool.replicas for pool in chosen.pools] == [pool.count for pool in best.pools]
 
 
 def test_inputs_name_their_basis_and_source(
