@@ -130,13 +130,21 @@ def pack(packs: Sequence[Pack], most_nodes: int, node_accelerators: int) -> Ints
     (True, (2, 3))
 
     """
-    for nodes in range(least_shared_nodes(packs, node_accelerators), most_nodes + 1):
-        placed = spread(packs, nodes, node_accelerators)
-        if placed is None:
-            placed = search(packs, nodes, node_accelerators)
-        if placed is not None:
-            return placed[:, placed.any(axis=0)]
-    return None
+    least = least_shared_nodes(packs, node_accelerators)
+    found, nodes = None, most_nodes
+    for count in range(least, most_nodes + 1):
+        found = spread(packs, count, node_accelerators)
+        if found is not None:
+            nodes = count
+            break
+    # What packs on some nodes packs on more, so the exact search only walks down from where the hand succeeded.
+    while nodes >= least and (found is None or nodes > least):
+        better = search(packs, nodes if found is None else nodes - 1, node_accelerators)
+        if better is None:
+            break
+        nodes -= found is not None
+        found = better
+    return None if found is None else found[:, found.any(axis=0)]
 
 
 def as_nodes(packs: Sequence[Pack], placed: Ints, hardware: str) -> tuple[Node, ...]:
