@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.engine import layouts as lay
 from planner.engine.memory import Memory, kv_per_sequence, memory
+from planner.engine.counts import weight_bytes
 from planner.engine.reasons import Reason
 from planner.engine.step import Machine, machine
 from planner.replica.adapters import adapted, resident_bytes
@@ -17,7 +18,7 @@ from planner.replica.prefill import Prefill, prefill
 
 if TYPE_CHECKING:
     from planner.engine.chip import Chip
-    from planner.numeric import Floats, Ints
+    from planner.numeric import Bools, Floats, Ints
     from planner.replica.adapters import Adapted
     from planner.spec.engine import EngineVersion
     from planner.spec.model import Checkpoint, ModelCard
@@ -29,6 +30,8 @@ BUDGETS = (512, 1024, 2048, 4096, 8192, 16384)
 """Token budgets that are tried beside the engine's default."""
 LIMITS = (16, 32, 64, 128, 256, 512, 1024)
 """Batch limits that are tried beside the engine's default."""
+WIDEST = 16
+"""Accelerators of the widest replica that is tried, over those of the smallest that holds the weights."""
 SIGMAS = 2.0
 """Standard deviations of the cached tokens that optimistic admission leaves free, so that recomputing stays rare."""
 
@@ -146,10 +149,23 @@ def evaluate(subject: Subject, role: Role, largest: int = lay.LARGEST) -> Replic
     table = lay.candidates(subject.model, largest)
     pairs = axes(subject.engine, role)
     legal = lay.legality(subject.model, subject.checkpoint, table, subject.chip, subject.engine.parallelism)
-    # What an engine cannot load need not be timed: one candidate of each illegal layout keeps the reason.
+    legal |= np.where(_wide(subject, table, legal), int(Reason.DOMINATED), 0)
+    # What is out already need not be timed: one candidate of each such layout keeps the reason.
     rows = [(index, *pair) for index in range(len(table)) for pair in (pairs if legal[index] == 0 else pairs[:1])]
     row, budget, limit = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     return judge(subject, role, table, (row, budget, limit), legal)
+
+
+def _wide(subject: Subject, table: lay.Layouts, legal: "Ints") -> "Bools":
+    """Layouts of more than :data:`WIDEST` times the accelerators of the smallest legal one that holds the weights, (n,).
+
+    Overheads and collectives do not shrink with more accelerators, so such a replica only serves fewer requests on each.
+    """
+    held = weight_bytes(subject.model, subject.chip.weights, subject.checkpoint, table)
+    room = subject.engine.reserve.fraction * subject.chip.usable
+    fits = (legal == 0) & (held < room)
+    smallest = int(table.accelerators[fits].min()) if fits.any() else lay.LARGEST
+    return table.accelerators > WIDEST * smallest
 
 
 def judge(subject: Subject, role: Role, table: lay.Layouts, rows: "tuple[Ints, Ints, Ints]", legal: "Ints") -> Replicas:
