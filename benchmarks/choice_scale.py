@@ -22,6 +22,8 @@ PRICE = {"a100": 1.5, "h100": 2.5, "h200": 3.2, "b200": 5.0}
 """Made-up prices [USD/h]."""
 SIZES = (1, 2, 4, 8, 16)
 RESERVE = 1
+DEADLINE_EACH = 5
+"""One in so many workloads has a deadline instead of a reserve."""
 
 
 def offers(rng: random.Random, name: str, work: float, number: int, kinds: list[str]) -> list[Option]:
@@ -44,9 +46,9 @@ def offers(rng: random.Random, name: str, work: float, number: int, kinds: list[
 def case(
     workloads: int, number: int, nodes: dict[str, int], mean: float
 ) -> tuple[list[Option], list[Stock], list[str]]:
-    """Options, stocks and names; every fifth workload has a deadline instead of a reserve."""
+    """Options, stocks and names."""
     rng = random.Random(workloads)  # noqa: S311 - the same figures each time
-    names = [f"{'night' if index % 5 == 4 else 'day'}{index}" for index in range(workloads)]
+    names = [f"{'night' if not (index + 1) % DEADLINE_EACH else 'day'}{index}" for index in range(workloads)]
     options = [
         option
         for name in names

@@ -207,6 +207,7 @@ def formulate(
         message = f"{objective!r} is no objective; it is one of {', '.join(OBJECTIVES)}"
         raise ValueError(message)
     ways, links = _columns(options, stocks, reserve)
+    rows = (*_cover(options, workloads), *links, *_nodes(ways, options, stocks))
     price, power, nodes = _totals(ways, stocks)
     primary = {"cost": price, "nodes": nodes, "power": power}[objective]
     most = _most_nodes(ways, workloads)
@@ -224,7 +225,7 @@ def formulate(
         options=len(options),
         cost=_scaled(primary, ties, unit, weight, order),
         primary=primary,
-        rows=(*_cover(options, workloads), *links, *_nodes(ways, options, stocks)),
+        rows=rows,
         high=np.repeat([1.0, float(most), 0.0], [len(ways), len(stocks), len(stocks)]),
     )
 

@@ -20,6 +20,8 @@ ROUNDS = 50
 LARGE = 1500
 """Columns from which ``LARGE_GAP`` is the default gap; below it the best plan is proved."""
 LARGE_GAP = 0.01
+SHORT_GAP = 0.05
+"""Gap of the nodes to add in large programmes: few nodes, hence slow to prove."""
 EXACT = 1e-6
 """Relative gaps below this are rounding."""
 
@@ -244,29 +246,40 @@ def runner_up(
     return None if other is None else (other, other.objective - choice.objective)
 
 
-def _least_alone(option: Option, stocks: Sequence[Stock], reserve: int) -> int:
-    """Least nodes of one option on an empty cluster without limit."""
-    of = {stock.hardware: stock for stock in stocks}
-    total = 0
+def _layouts(option: Option, stocks: Sequence[Stock], reserve: int) -> list[list[tuple[int, int, list[Pack]]]]:
+    """For each stock that an option uses, its ways: nodes at least, nodes of whole replicas, and pools that share."""
+    size = {stock.hardware: stock.node_accelerators for stock in stocks}
+    ways = []
     for name in dict.fromkeys(need.hardware for need in option.needs):
-        size = of[name].node_accelerators
         needs = [need for need in option.needs if need.hardware == name]
-        least = None
-        for ways in product(*(caps(need, size, reserve) for need in needs)):
-            whole = sum(way.whole_nodes for way in ways)
-            packs = [
-                Pack(need.pool, need.size, need.count + way.spares, way.cap)
-                for need, way in zip(needs, ways, strict=True)
-                if not way.whole_nodes
-            ]
-            if least is not None and whole + least_shared_nodes(packs, size) >= least:
-                continue
+        one = []
+        for taken in product(*(caps(need, size[name], reserve) for need in needs)):
+            pairs = list(zip(needs, taken, strict=True))
+            whole = sum(cap.whole_nodes for cap in taken)
+            packs = [Pack(need.pool, need.size, need.count + c.spares, c.cap) for need, c in pairs if not c.whole_nodes]
+            one.append((whole + least_shared_nodes(packs, size[name]), whole, packs))
+        ways.append(sorted(one, key=lambda way: way[0]))
+    return ways
+
+
+def _least_alone(option: Option, stocks: Sequence[Stock], reserve: int, bar: float) -> float:
+    """Least nodes of one option on an empty cluster without limit; ``bar`` where it takes no fewer than that."""
+    size = {stock.hardware: stock.node_accelerators for stock in stocks}
+    ways = _layouts(option, stocks, reserve)
+    if sum(one[0][0] for one in ways) >= bar:
+        return bar
+    total = 0.0
+    for name, one in zip(dict.fromkeys(need.hardware for need in option.needs), ways, strict=True):
+        least = np.inf
+        for lower, whole, packs in one:
+            if lower >= least:
+                break
             # As many nodes as all pools take apart always do.
-            placed = pack(packs, sum(way.least_nodes for way in ways), size) if packs else None
-            nodes = whole + (0 if placed is None else placed.shape[1])
-            least = nodes if least is None else min(least, nodes)
-        total += least or 0
-    return total
+            apart = sum(-(-one_pool.replicas // one_pool.cap) for one_pool in packs)
+            placed = pack(packs, apart, size[name]) if packs else np.zeros((0, 0))
+            least = min(least, whole + (apart if placed is None else placed.shape[1]))
+        total += least
+    return min(total, bar)
 
 
 def _shortfall(
@@ -279,11 +292,12 @@ def _shortfall(
     proved: bool,
 ) -> Shortfall:
     """Say what is missing: workloads without options, or nodes."""
-    least: dict[str, int] = {}
+    least = dict.fromkeys(workloads, np.inf)
     for option in options:
-        nodes = _least_alone(option, stocks, reserve)
-        least |= {name: min(least.get(name, nodes), nodes) for name in option.workloads}
-    alone = {name: least[name] for name in workloads if name in least}
+        bar = max(least[name] for name in option.workloads)
+        nodes = _least_alone(option, stocks, reserve, bar)
+        least |= {name: min(least[name], nodes) for name in option.workloads}
+    alone = {name: int(nodes) for name, nodes in least.items() if nodes < np.inf}
     if missing:
         return Shortfall(missing, alone, None, {}, proved)
     bare = formulate(options, stocks, workloads, reserve, "nodes")
@@ -296,7 +310,8 @@ def _shortfall(
     # Nodes to add count first; among equals, the fewest nodes in all.
     heavy = free.primary.copy()
     heavy[first:] += float(high[first:].sum() + 1.0)
-    added = fewest if len(stocks) == 1 else _search(free, stocks, heavy, (), _gap(free, None))
+    gap = SHORT_GAP if free.shared >= LARGE else 0.0
+    added = fewest if len(stocks) == 1 else _search(free, stocks, heavy, (), gap)
     extra = np.zeros(0, np.int64) if added.plan is None else added.plan.values[first:]
     short = {stock.hardware: int(count) for stock, count in zip(stocks, extra, strict=False)}
     return Shortfall((), alone, needed, short, proved)
