@@ -31,7 +31,8 @@ def hours(work: "Workload") -> "Floats":
     begin, end = work.start / HOUR, (work.start + min(work.deadline, 24.0 * HOUR)) / HOUR
     edges = np.arange(49, dtype=float)
     inside = np.clip(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0.0, 1.0)
-    return inside[:24] + inside[24:]
+    both: Floats = inside[:24] + inside[24:]
+    return both
 
 
 def dedicated(documents: float, deadline: float, rate: "Floats") -> "Ints":
@@ -42,14 +43,14 @@ def dedicated(documents: float, deadline: float, rate: "Floats") -> "Ints":
 def spare_rate(hourly: "Floats", peak: "Floats", replicas: "Ints", rate: "Floats") -> "Floats":
     """Deadline work that a pool does in each hour beside its interactive load, (n, 24) [req/s].
 
-    Replicas carry the interactive peak with their promise; in an hour with less, the rest of their time is free, and each
-    free replica does ``rate`` (n,).
+    Replicas carry the interactive peak with their promise; in an hour with less, the rest of their time is free, and
+    each free replica does ``rate`` (n,).
     """
     free = 1.0 - np.minimum(hourly / np.maximum(peak[:, np.newaxis], 1e-12), 1.0)
     return free * replicas[:, np.newaxis] * rate[:, np.newaxis] * SAFE
 
 
-def beside(  # noqa: PLR0913 - the run, the interactive load and the pool
+def beside(
     work: "Workload", hourly: "Floats", peak_each: "Floats", rate: "Floats", low: "Ints", high: "Ints"
 ) -> "Ints":
     """Least replicas of a shared pool that also finish the run, (n,); ``high + 1`` where none do.
@@ -87,7 +88,7 @@ def finish(work: "Workload", done_per_hour: "Floats") -> float:
     for step in range(48):
         hour = int((start + elapsed) // HOUR) % 24
         until = HOUR - (start + elapsed) % HOUR
-        pace = done_per_hour[hour] / HOUR
+        pace = float(done_per_hour[hour]) / HOUR
         if pace * until >= left > 0.0 and pace > 0.0:
             return elapsed + left / pace
         left -= pace * until

@@ -73,7 +73,8 @@ def rows_of(replicas: "Replicas", chosen: "Ints", width: "Ints | None" = None) -
 def required(traffic: "Blend", part: "Floats | float") -> "Floats":
     """Share that a pool must keep of each workload if it may spend ``part`` (n,) of the misses, (n, workloads)."""
     allowed = np.array([1.0 - work.share for work in traffic.workloads])
-    return 1.0 - np.asarray(part, float)[..., np.newaxis] * allowed
+    share: Floats = 1.0 - np.asarray(part, float)[..., np.newaxis] * allowed
+    return share
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,10 +120,13 @@ def size(replicas: "Replicas", ask: Ask) -> "tuple[Ask, Ints, Ints]":
     rows, want = rows_of(replicas, some.index, _links(some)), required(traffic, some.part)
     low = np.maximum(1, np.ceil(traffic.peak_rate / np.maximum(CENTRE * rows.op.saturation, 1e-12) - 1e-9))
     low = np.maximum(low.astype(np.int64), _link_replicas(replicas, some))
-    low = np.minimum(low, some.most + 1)
-    count = _least(rows, want, low, some.most)
+    # Where the load alone needs more replicas than there are, nodes are missing; else it is the share.
+    fits = low <= some.most
+    rejected[alive[~fits]] |= int(Reason.NODES)
+    count = low.copy()
+    count[fits] = _least(rows.take(np.flatnonzero(fits)), want[fits], low[fits], some.most[fits])
+    rejected[alive[fits & (count > some.most)]] |= int(Reason.SHARE)
     fits = count <= some.most
-    rejected[alive[~fits]] |= int(Reason.SHARE)
     return some.take(fits), count[fits], rejected
 
 
@@ -131,13 +135,13 @@ def _links(ask: Ask) -> "Ints | None":
 
 
 def _least(rows: Rows, want: "Floats", low: "Ints", most: "Ints") -> "Ints":
-    """Least replicas, (n,); the search begins just above ``low``, where most rows end, and asks those left over again."""
+    """Least replicas, (n,): the search begins just above ``low``, where most rows end, and goes on for those left."""
     near = np.minimum(most, 2 * low + 2)
 
     def holds(count: "Ints") -> "Bools":
         return np.asarray((shares(rows, count) >= want).all(axis=1))
 
-    count = least(holds, low, np.maximum(near, low))
+    count = least(holds, low, near)
     far = np.flatnonzero((count > near) & (near < most))
     if len(far):
         rest, wanted = rows.take(far), want[far]

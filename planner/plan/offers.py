@@ -19,6 +19,11 @@ LINKS = 8
 """Most links that carry the KV of one request in parallel."""
 KEPT = 10
 """Offers of a kind that go into the programme, fewest accelerators first."""
+FURTHEST = (
+    *(Reason.SHARE, Reason.NODES, Reason.LINK_RATE, Reason.TPOT, Reason.TTFT, Reason.MEMORY, Reason.ENGINE),
+    *(Reason.LINKS, Reason.EXPERTS, Reason.QUANT_BLOCK, Reason.WIDTH, Reason.HEADS),
+)
+"""Reasons from the last in the order of judging to the first: what one of them strikes has passed those behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ class Offer:
         return sum(pool.accelerators for pool in self.pools)
 
     def spared(self, reserve: int) -> int:
-        """Accelerators with the fewest spares that survive the loss of ``reserve`` nodes: one replica of each pool a node."""
+        """Accelerators with the fewest spares against a loss of ``reserve`` nodes: one replica of each pool a node."""
         spares = reserve * sum(pool.size for pool in self.pools) if self.group.interactive else 0
         return self.accelerators + spares
 
@@ -98,11 +103,31 @@ class Count:
 
     tried: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
+    by_role: dict[Role, Counter[str]] = field(default_factory=dict)
+    """Reasons against the candidates of each role."""
+    alive: set[Role] = field(default_factory=set)
+    """Roles in which a candidate is left."""
 
-    def add(self, rejected: Ints) -> None:
+    def add(self, rejected: Ints, role: Role = "mixed") -> None:
         """Count a column of bit masks."""
+        reasons = tally(rejected)
         self.tried += len(rejected)
-        self.rejected.update(tally(rejected))
+        self.rejected.update(reasons)
+        self.by_role.setdefault(role, Counter()).update(reasons)
+        if (rejected == 0).any():
+            self.alive.add(role)
+
+    @property
+    def binding(self) -> Reason:
+        """What binds where there is no offer: of one pool and of a split, whichever came further.
+
+        A split comes as far as the worse of its two sides; where both sides have a candidate, it is nodes that lack.
+        """
+        ways = [infeasible_reason(self.by_role.get("mixed", Counter()))]
+        if "prefill" in self.by_role:
+            sides = [infeasible_reason(self.by_role[r]) for r in ("prefill", "decode") if r not in self.alive]
+            ways.append(max(sides, key=FURTHEST.index, default=Reason.NODES))
+        return min(ways, key=FURTHEST.index)
 
 
 def together(subject: Subject, group: Group, room: Room, count: Count) -> list[Offer]:
@@ -111,7 +136,7 @@ def together(subject: Subject, group: Group, room: Room, count: Count) -> list[O
     every = np.arange(len(kept))
     ask = Ask(every, room.accelerators // kept.size, np.ones(len(kept)), np.zeros(len(kept), np.int64))
     held, replicas, rejected = size(kept, ask)
-    count.add(rejected)
+    count.add(rejected, "mixed")
     offers = (
         Offer(group, subject.chip.hardware, "together", (PoolChoice(kept, int(held.index[i]), int(replicas[i]), 0),))
         for i in cheapest(kept, held.index, replicas)
@@ -158,8 +183,10 @@ def _side(subject: Subject, role: Role, room: Room, count: Count) -> _Side:
     held, number, rejected = size(replicas, ask)
     worst = replicas.rejected.copy()
     out = rejected.reshape(len(shares), -1)
-    worst[alive] = np.where((out == 0).any(axis=0), 0, np.bitwise_or.reduce(out, axis=0)) if len(alive) else worst[alive]
-    count.add(worst)
+    worst[alive] = (
+        np.where((out == 0).any(axis=0), 0, np.bitwise_or.reduce(out, axis=0)) if len(alive) else worst[alive]
+    )
+    count.add(worst, role)
     where = np.flatnonzero(rejected == 0)
     return _Side(replicas, held.index, number, place[where] if n else where, links[held.index])
 
@@ -167,8 +194,8 @@ def _side(subject: Subject, role: Role, room: Room, count: Count) -> _Side:
 def split(subject: Subject, group: Group, room: Room, count: Count) -> list[Offer]:
     """Offers of a prefill and a decode pool, joined over the frontier of both.
 
-    The allowed misses are divided between the pools in a few ways. KV moves over as many links as the prefill side has; a
-    decode replica with fewer is not joined to it (ADR 6).
+    The allowed misses are divided between the pools in a few ways. KV moves over as many links as the prefill side has;
+    a decode replica with fewer is not joined to it.
     """
     offers: list[Offer] = []
     prefills = _side(subject, "prefill", room, count)
@@ -202,8 +229,5 @@ def best(offers: Iterable[Offer], reserve: int) -> list[Offer]:
 
 def infeasible_reason(rejected: Counter[str]) -> Reason:
     """Name what binds: the reason that struck the candidates which came furthest, the last in the order of judging."""
-    order = (Reason.SHARE, Reason.NODES, Reason.LINK_RATE, Reason.TPOT, Reason.TTFT, Reason.MEMORY)
-    for reason in order:
-        if rejected.get(str(reason.name).lower()):
-            return reason
-    return Reason.ENGINE
+    struck = (reason for reason in FURTHEST if rejected.get(str(reason.name).lower()))
+    return next(struck, Reason.ENGINE)

@@ -1,6 +1,8 @@
 """The goodput objective: the largest common multiple of all rates that the inventory carries."""
 
-from planner.plan.options import Choice, Option
+from dataclasses import replace
+
+from planner.plan.options import Choice
 from planner.plan.search import options, search, stocks
 from planner.plan.solve import solve
 from planner.spec.catalog import Case
@@ -8,7 +10,7 @@ from planner.spec.catalog import Case
 PRECISION = 0.02
 """Relative width to which the multiple is found."""
 REACH = 64.0
-"""Multiples from 1 / REACH to REACH are tried."""
+"""Multiples from 1 / REACH to 2 REACH are tried."""
 
 
 def scaled(case: Case, multiple: float) -> Case:
@@ -22,30 +24,33 @@ def scaled(case: Case, multiple: float) -> Case:
             documents = max(1, round(work.batch.documents * multiple))
             works.append(work.model_copy(update={"batch": work.batch.model_copy(update={"documents": documents})}))
     scenario = case.scenario.model_copy(update={"workloads": tuple(works)})
-    return Case(scenario, case.models, case.hardware, case.engine, case.behaviour, case.efficiencies)
+    return replace(case, scenario=scenario)
 
 
 def carried(case: Case) -> bool:
     """Whether the inventory carries the case."""
     found = search(case)
     names = tuple(member.spec.name for member in found.members)
-    table: list[Option] = options(found)
+    table = options(found)
     if {name for option in table for name in option.workloads} != set(names):
         return False
-    return isinstance(solve(table, stocks(case), names, case.scenario.reserve.nodes, "cost"), Choice)
+    # Any plan will do, so the search may stop at the first.
+    return isinstance(solve(table, stocks(case), names, case.scenario.reserve.nodes, "cost", gap=1.0), Choice)
 
 
 def largest_multiple(case: Case) -> tuple[float, Case]:
-    """Find the multiple by doubling and bisection; 1 / REACH where not even that is carried."""
+    """Find the multiple by doubling and bisection; 0, with the case as it is, where not even 1 / REACH is carried."""
     low, high = 1.0, 1.0
     if carried(case):
         while high < REACH and carried(scaled(case, high * 2.0)):
             high *= 2.0
         low, high = high, high * 2.0
     else:
-        while low > 1.0 / REACH and not carried(scaled(case, low / 2.0)):
-            low /= 2.0
-        low, high = low / 2.0, low
+        low = 0.5
+        while not carried(scaled(case, low)):
+            low, high = low / 2.0, low
+            if low < 1.0 / REACH:
+                return 0.0, case
     while high / low > 1.0 + PRECISION:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if carried(scaled(case, middle)) else (low, middle)

@@ -9,6 +9,7 @@ from planner.plan.options import Need, Option, Stock
 from planner.plan.subjects import Group, Member, groups, members, subject
 from planner.spec.catalog import Case
 from planner.spec.hardware import HardwareCard
+from planner.spec.scenario import Inventory
 
 NODE_POWER = 1.5
 """Power of a node over that of its accelerators, where the card has none: fans, processors, network."""
@@ -32,6 +33,11 @@ class Search:
         return [offer for offer in (*self.offers, *self.dearer) if offer.group.names == names]
 
 
+def largest(case: Case, stock: Inventory) -> int:
+    """Most accelerators of one replica that are tried on an inventory."""
+    return min(LARGEST, stock.nodes * case.hardware[stock.hardware].node.accelerators)
+
+
 def search(case: Case) -> Search:
     """Evaluate all groups on all inventories; the order of offers is fixed and breaks ties."""
     found = Search(members(case))
@@ -39,7 +45,7 @@ def search(case: Case) -> Search:
         count = Count()
         for stock in case.scenario.cluster.inventory:
             accelerators = stock.nodes * case.hardware[stock.hardware].node.accelerators
-            room = Room(accelerators, min(LARGEST, accelerators), case.scenario.reserve.nodes)
+            room = Room(accelerators, largest(case, stock), case.scenario.reserve.nodes)
             if not group.deadline:
                 served = subject(case, stock, group.members)
                 whole, parts = together(served, group, room, count), split(served, group, room, count)
@@ -81,7 +87,8 @@ def options(found: Search) -> list[Option]:
     for index, offer in enumerate(found.offers):
         spared = bool(offer.group.interactive)
         needs = tuple(
-            Need(pool_key(index, place), offer.hardware, pool.size, pool.count, spared) for place, pool in enumerate(offer.pools)
+            Need(pool_key(index, place), offer.hardware, pool.size, pool.count, spared)
+            for place, pool in enumerate(offer.pools)
         )
         out.append(Option(str(index), offer.group.names, offer.kind, needs))
     return out
