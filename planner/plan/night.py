@@ -11,8 +11,9 @@ from planner.numeric import Floats, Ints
 from planner.plan.offers import Count, Offer, PoolChoice, Room, best
 from planner.plan.subjects import Group, Member
 from planner.replica.batching import tpot
-from planner.replica.candidates import Replicas, Subject, evaluate, judge
+from planner.replica.candidates import Subject, evaluate, judge
 from planner.replica.passes import BATCHES
+from planner.workload.blend import busy_hours
 
 
 def alone(subject: Subject, group: Group, room: Room, count: Count) -> list[Offer]:
@@ -34,9 +35,9 @@ def alone(subject: Subject, group: Group, room: Room, count: Count) -> list[Offe
 
 @lru_cache(maxsize=4096)
 def free_rate(pool: PoolChoice, work: Subject) -> float:
-    """Deadline work that one free replica of an interactive pool does while it keeps the pool's TPOT [req/s]; 0 if none.
+    """Deadline work that one free replica of an interactive pool does while it keeps the pool's TPOT [req/s].
 
-    The replica keeps its layout, budget and batch limit.
+    0 where it could not even load the work. The replica keeps its layout, budget and batch limit.
     """
     of = pool.replicas
     rows = tuple(np.array([int(column[pool.index])], np.int64) for column in (of.row, of.budget, of.limit))
@@ -51,7 +52,10 @@ def free_rate(pool: PoolChoice, work: Subject) -> float:
 
 
 def shared(offer: Offer, group: Group, work: Subject, accelerators: int) -> Offer | None:
-    """Let the deadline member of ``group`` use the free hours of an interactive offer, with more replicas if need be."""
+    """Let the deadline member of ``group`` use the hours that an interactive offer leaves, on more replicas if need be.
+
+    None where the work does not fit the pool, or the pool not the inventory.
+    """
     pool = offer.pools[0]
     rate = free_rate(pool, work)
     if rate <= 0.0 or len(offer.pools) > 1:
@@ -63,12 +67,15 @@ def shared(offer: Offer, group: Group, work: Subject, accelerators: int) -> Offe
     need: Ints = beside(run, hourly, np.array([traffic.peak_rate / pool.count]), np.array([rate]), low, high)
     if need[0] > high[0]:
         return None
-    return Offer(group, offer.hardware, "together", (PoolChoice(pool.replicas, pool.index, int(need[0]), 0),), pool.count)
+    return Offer(
+        group, offer.hardware, "together", (PoolChoice(pool.replicas, pool.index, int(need[0]), 0),), pool.count
+    )
 
 
 def interactive_hours(group: Group) -> Floats:
     """Interactive rate of a group in each hour, (24,) [req/s]."""
-    return np.sum([member.numbers.hourly for member in group.interactive], axis=0)
+    total: Floats = busy_hours([member.numbers for member in group.interactive]).sum(axis=0)
+    return total
 
 
 def run_end(offer: Offer, member: Member, work: Subject, scale: float = 1.0) -> float:
@@ -79,5 +86,7 @@ def run_end(offer: Offer, member: Member, work: Subject, scale: float = 1.0) -> 
         return float(run.documents or 0) / (rate * pool.count)
     traffic = pool.replicas.subject.traffic
     carried = np.array([traffic.peak_rate / offer.interactive_count * pool.count / scale])
-    done = spare_rate(interactive_hours(offer.group), carried, np.array([pool.count]), np.array([free_rate(pool, work) / scale]))
+    done = spare_rate(
+        interactive_hours(offer.group), carried, np.array([pool.count]), np.array([free_rate(pool, work) / scale])
+    )
     return finish(run, done[0] * 3600.0 * (hours(run) > 0.0))

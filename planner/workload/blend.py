@@ -42,8 +42,9 @@ class Blend:
     def contexts(self) -> Bins:
         """Contexts of the sequences that run at a random moment [tokens].
 
-        A request is seen in proportion to its decode steps, at an even place among them: input + output * u (length-biased
-        sampling, e.g. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013, section 23.3).
+        A request is seen in proportion to its decode steps, at an even place among them: input + output * u
+        (length-biased sampling, e.g. Harchol-Balter, *Performance Modeling and Design of Computer Systems*, 2013,
+        section 23.3).
         """
         values, shares = [], []
         for index, weight in enumerate(self.weight):
@@ -52,7 +53,9 @@ class Blend:
             seen = out_share * np.maximum(out - 1.0, 1e-9)
             place = np.array([1.0, 3.0, 5.0, 7.0]) / 8.0
             values.append((into[:, None, None] + out[None, :, None] * place).ravel())
-            shares.append((into_share[:, None, None] * seen[None, :, None] * np.full(4, 0.25)).ravel() / max(weight, 1e-300))
+            shares.append(
+                (into_share[:, None, None] * seen[None, :, None] * np.full(4, 0.25)).ravel() / max(weight, 1e-300)
+            )
         value, share = np.concatenate(values), np.concatenate(shares)
         return _rebin(value, share / share.sum(), CONTEXTS)
 
@@ -67,23 +70,38 @@ def _rebin(value: Floats, share: Floats, count: int) -> Bins:
     order = np.argsort(value, kind="stable")
     value, share = value[order], share[order]
     label = np.minimum((np.cumsum(share) - share / 2.0) * count, count - 1).astype(np.int64)
-    weight = np.bincount(label, share, count)
+    weight = np.bincount(label, share, count).astype(np.float64)
     mass = np.bincount(label, share * value, count)
     kept = weight > 0
     return Bins(value=mass[kept] / weight[kept], share=weight[kept])
 
 
-def blend(workloads: Sequence[Workload]) -> Blend:
-    """Lay workloads over each other; the peak is that of the summed profile, dispersions add by rate.
+def busy_hours(workloads: Sequence[Workload]) -> Floats:
+    """Rate of each workload in each hour, (workloads, 24) [req/s].
 
-    >>> from planner.spec.scenario import Lengths
-    >>> from planner.workload.stats import bins
+    One without a profile counts with its busiest hour at all times: when that comes is not known.
     """
-    hourly = np.sum([work.hourly for work in workloads], axis=0)
-    alone = len(workloads) == 1
-    rates = np.array([work.peak_rate if alone else work.hourly[int(np.argmax(hourly))] for work in workloads])
-    peak = float(rates.sum()) if alone else float(hourly.max())
-    weight = rates / rates.sum()
+    return np.array([np.full(24, w.peak_rate) if np.ptp(w.hourly) == 0.0 else w.hourly for w in workloads])
+
+
+def blend(workloads: Sequence[Workload]) -> Blend:
+    """Lay workloads over each other at the hour that is busiest in sum, the first of equals; dispersions add by rate.
+
+    >>> from planner.spec.scenario import WorkloadSpec
+    >>> from planner.workload.stats import summarise
+    >>> text = {"traffic": {"rate": "4 req/s", "peak_to_mean": 1.5}, "promise": {"ttft": "1 s", "tpot": "50 ms"}}
+    >>> lengths = {"input": {"constant": 100}, "output": {"constant": 10}}
+    >>> chat = summarise(WorkloadSpec.model_validate({"name": "chat", "model": "m", "lengths": lengths, **text}))
+    >>> blend([chat]).peak_rate, blend([chat, chat]).peak_rate
+    (6.0, 12.0)
+    """
+    hourly = busy_hours(workloads)
+    # A deadline run alone works at its even rate, though it may fill no whole hour.
+    rates = hourly[:, int(np.argmax(hourly.sum(axis=0)))]
+    if len(workloads) == 1:
+        rates = np.array([workloads[0].peak_rate])
+    peak = float(rates.sum())
+    weight = rates / peak
     dispersion = np.sum([share * work.dispersion for share, work in zip(weight, workloads, strict=True)], axis=0)
     inputs, outputs, start, end = [], [], 0, 0
     for work in workloads:
