@@ -1,5 +1,6 @@
 """From a chosen offer to the parts of the public answer: pools, KV verdict, failures, cost, reasons."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +30,6 @@ class Placed:
     id: str
     choice: PoolChoice
     spares: int
-    per_node: int
-    """Most replicas on one node; 1 where a replica spans nodes."""
     price: float
     """Of one accelerator [USD/h]."""
     node_accelerators: int
@@ -57,6 +56,8 @@ class Service:
 
     offer: Offer
     pools: tuple[Placed, ...]
+    held: tuple[tuple[int, ...], ...]
+    """Replicas of each pool that are lost with a node, for every node that differs."""
 
     @property
     def cost(self) -> float:
@@ -139,21 +140,36 @@ def kv_part(service: Service, member: Member) -> Kv:
 def failure_part(case: Case, service: Service, member: Member, nodes: int) -> Failure:
     """Describe the loss of the node that hurts most, and how often more nodes are down than the reserve covers."""
     reserve = case.scenario.reserve
-    left = [max(pool.replicas - pool.per_node, 0) for pool in service.pools]
-    lost = 0.0
-    for pool in service.pools:
-        lost += pool.per_node * point(pool.choice, deadline=not service.offer.group.interactive).batch
-    share = None
-    if member.interactive:
-        names = [work.name for work in service.pools[0].choice.replicas.subject.traffic.workloads]
-        stages = tuple(stage(pool.choice, max(rest, 1)) for pool, rest in zip(service.pools, left, strict=True))
-        share = float(joint(stages)[names.index(member.spec.name)]) if min(left) > 0 else 0.0
-    capacity = min(rest / pool.replicas for rest, pool in zip(left, service.pools, strict=True))
+    deadline = not service.offer.group.interactive
+    batches = [point(pool.choice, deadline=deadline).batch for pool in service.pools]
+    lost = max(sum(count * batch for count, batch in zip(held, batches, strict=True)) for held in service.held)
+    rests = [
+        tuple(pool.replicas - count for pool, count in zip(service.pools, held, strict=True)) for held in service.held
+    ]
+    share = min(_share_left(service, member, rest) for rest in rests) if member.interactive else None
+    capacity = min(left / pool.replicas for rest in rests for left, pool in zip(rest, service.pools, strict=True))
     known = reserve.mtbf is not None and reserve.mttr is not None
-    up = availability(nodes, reserve.nodes, reserve.mtbf or 1.0, reserve.mttr or 1.0) if known and member.interactive else None
+    up = (
+        availability(nodes, reserve.nodes, reserve.mtbf or 1.0, reserve.mttr or 1.0)
+        if known and member.interactive
+        else None
+    )
     return Failure(
         one_node_lost=NodeLost(goodput_share=share, capacity_share=capacity, requests_lost=lost), availability=up
     )
+
+
+def _share_left(service: Service, member: Member, left: Sequence[int]) -> float:
+    """Share of a workload's requests that keeps the promise with ``left`` replicas of each pool."""
+    if min(left) == 0:
+        return 0.0
+    stages = tuple(stage(pool.choice, rest) for pool, rest in zip(service.pools, left, strict=True))
+    return float(joint(stages)[_place(service, member)])
+
+
+def _place(service: Service, member: Member) -> int:
+    """Place of an interactive workload in the traffic of its pools."""
+    return [one.spec.name for one in service.offer.group.interactive].index(member.spec.name)
 
 
 def seconds_used(service: Service, member: Member) -> float:
@@ -166,7 +182,9 @@ def seconds_used(service: Service, member: Member) -> float:
         step = float(np.interp(batch, BATCHES, of.operating.tables.step[row]))
         per_request = max(member.numbers.output.mean - 1.0, 0.0) * step / batch
         if of.work is not None:
-            per_request += float(of.work.added_mean[of.pair[row], 0]) * member.numbers.input.mean / of.subject.traffic.input.mean
+            per_request += (
+                float(of.work.added_mean[of.pair[row], 0]) * member.numbers.input.mean / of.subject.traffic.input.mean
+            )
         total += member.numbers.mean_rate * per_request * pool.choice.size
     return total
 
@@ -198,8 +216,7 @@ def headroom(service: Service, member: Member) -> float | None:
     """
     if not member.interactive:
         return None
-    names = [work.name for work in service.pools[0].choice.replicas.subject.traffic.workloads]
-    index = names.index(member.spec.name)
+    index = _place(service, member)
     stages = tuple(stage(pool.choice) for pool in service.pools)
     low, high = 1.0, 1.5
     while high < REACH and float(joint(stages, rate=high)[index]) >= member.numbers.share:
@@ -211,8 +228,8 @@ def headroom(service: Service, member: Member) -> float | None:
     return low
 
 
-def signals(service: Service, member: Member, ratio: float | None) -> tuple[Signal, ...]:
-    """What to watch for a workload: the rate at which its replicas are too few, and the load of its pools."""
+def signals(service: Service, ratio: float | None) -> tuple[Signal, ...]:
+    """Say what to watch for a workload: the rate, ``ratio`` times that offered, at which its replicas are too few."""
     if ratio is None:
         return ()
     rate = service.pools[0].choice.replicas.subject.traffic.peak_rate * ratio

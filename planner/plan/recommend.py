@@ -44,8 +44,8 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
     case
         A scenario with its cards.
     objective
-        ``cost``, ``nodes`` or ``power`` are minimised; ``goodput`` finds the largest common multiple of all rates that the
-        inventory carries, and plans it at least cost.
+        ``cost``, ``nodes`` or ``power`` are minimised; ``goodput`` finds the largest common multiple of all rates that
+        the inventory carries, and plans it at least cost.
 
     Returns
     -------
@@ -56,7 +56,9 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
     if objective == "goodput":
         multiple, case = largest_multiple(case)
         answer = recommend(case)
-        note = Assumption(name="rate multiple", value=multiple, unit="", source="objective goodput: all rates are scaled by it")
+        note = Assumption(
+            name="rate multiple", value=multiple, unit="", source="objective goodput: all rates are scaled by it"
+        )
         return answer.model_copy(update={"assumptions": (note, *answer.assumptions)})
     found, choice = choose(case, objective)
     names = _served(found)
@@ -94,8 +96,10 @@ def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -
     for place, pool in enumerate(offer.pools):
         key = pool_key(index, place)
         name = f"{names}/{pool.replicas.role}"
-        placed.append(Placed(name, pool, choice.spares[key], choice.caps[key], of.price, of.node_accelerators))
-    return Service(offer, tuple(placed))
+        placed.append(Placed(name, pool, choice.spares[key], of.price, of.node_accelerators))
+    keys = [pool_key(index, place) for place in range(len(offer.pools))]
+    lost = {tuple(dict(node.replicas).get(key, 0) for key in keys) for node in choice.placement}
+    return Service(offer, tuple(placed), tuple(sorted(held for held in lost if any(held))))
 
 
 def _predicted(case: Case, service: Service, member: Member) -> Predicted:
@@ -114,13 +118,13 @@ def _workload(
     predicted = _predicted(case, service, member)
     ratio = headroom(service, member)
     name = member.spec.name
-    shares = {other.spec.name: None for other in service.offer.group.members}
+    shares: dict[str, float | None] = {other.spec.name: None for other in service.offer.group.members}
     plan = WorkloadPlan(
         name=name,
         model=member.spec.model,
         decision="split" if service.offer.decision == "split" else "together",
         reasons=reasons(found, service, member, now, case.scenario.reserve.nodes),
-        revisit_when=signals(service, member, ratio),
+        revisit_when=signals(service, ratio),
         pools=tuple(pool_part(pool, service, name, case.engine.name) for pool in service.pools),
         predicted=predicted,
         kv=kv_part(service, member),
@@ -133,7 +137,7 @@ def _workload(
     return plan, Sensitivity(input=f"workloads.{name}.traffic.rate", elasticity=0.0, flips_at=ratio)
 
 
-def _answer(  # noqa: PLR0913 - the parts of an answer
+def _answer(
     case: Case,
     found: Search,
     services: Sequence[Service],
@@ -146,11 +150,13 @@ def _answer(  # noqa: PLR0913 - the parts of an answer
     now = today(case, found.members) if services else ()
     of = {member.spec.name: service for service in services for member in service.offer.group.members}
     made = [
-        _workload(case, found, of[member.spec.name], member, now, nodes) for member in found.members if member.spec.name in of
+        _workload(case, found, of[member.spec.name], member, now, nodes)
+        for member in found.members
+        if member.spec.name in of
     ]
     plans = tuple(plan for plan, _ in made)
     total = sum(service.cost for service in services)
-    cluster = _cluster(case, services, stock, choice, total)
+    cluster = _cluster(services, stock, choice, total)
     swings = tuple(
         swing.model_copy(update={"elasticity": plan.cost.per_hour / total}) for plan, swing in made if swing is not None
     )
@@ -173,14 +179,14 @@ def _answer(  # noqa: PLR0913 - the parts of an answer
     )
 
 
-def _cluster(
-    case: Case, services: Sequence[Service], stock: Sequence[Stock], choice: Choice | None, cost: float
-) -> ClusterUse:
+def _cluster(services: Sequence[Service], stock: Sequence[Stock], choice: Choice | None, cost: float) -> ClusterUse:
     used = sum(pool.accelerators for service in services for pool in service.pools)
     size = {one.hardware: one.node_accelerators for one in stock}
     taken = choice.nodes if choice else {}
     power = sum(taken.get(one.hardware, 0) * size[one.hardware] * one.power for one in stock)
-    spares = sum(pool.spares * pool.choice.size / pool.node_accelerators for service in services for pool in service.pools)
+    spares = sum(
+        pool.spares * pool.choice.size / pool.node_accelerators for service in services for pool in service.pools
+    )
     return ClusterUse(
         nodes=sum(one.nodes for one in stock),
         nodes_used=choice.nodes_used if choice else 0,
