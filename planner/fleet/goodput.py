@@ -1,8 +1,8 @@
 """Goodput: the share of requests that meet TTFT and TPOT together, from the distributions of both.
 
-The slow part of burstiness is a rate that moves (:func:`planner.queueing.bursts.rate_mixture`): each share is the mean over
-steady states, weighted by the arrivals that see them. Given the
-rate, TTFT and TPOT of a request are taken as independent.
+The slow part of burstiness is a rate that moves (:func:`planner.queueing.bursts.rate_mixture`): each share is the mean
+over steady states, weighted by the arrivals that see them. Given the rate, TTFT and TPOT of a request are taken as
+independent.
 """
 
 from functools import lru_cache
@@ -45,8 +45,8 @@ def _moving(peak: float, dispersion: float) -> "tuple[Floats, Floats]":
 def states(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "tuple[Floats, Steady]":
     """Shares of arrivals (p,) over the moving rate, and the steady state of each row in each, (p n,) with rows fastest.
 
-    All times are ``scale`` as long, and the rate is ``load`` times as high. Times k as long at rate r are the same as times
-    as they are at rate k r, with limits over k.
+    All times are ``scale`` as long, and the rate is ``load`` times as high. Times k as long at rate r are the same as
+    times as they are at rate k r, with limits over k.
     """
     traffic = rows.traffic
     rates, seen = _moving(traffic.peak_rate * load, float(traffic.dispersion[1]))
@@ -71,9 +71,9 @@ def ttft_share(state: Steady, limit: "Floats | float", shares: "Floats", part: s
 def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Floats":
     """Share of requests whose mean time per output token stays within ``limit``, (n,).
 
-    A request of d tokens takes (d - 1) steps plus the stalls of the prompts that arrive meanwhile, a compound Poisson sum:
-    none with probability exp(-nu), else gamma with the mean and variance of the sum. So a short output feels each stall as
-    stall / (d - 1). One-token outputs meet any limit.
+    A request of d tokens takes (d - 1) steps plus the stalls of the prompts that arrive meanwhile, a compound Poisson
+    sum: none with probability exp(-nu), else gamma with the mean and variance of the sum. So a short output feels each
+    stall as stall / (d - 1). One-token outputs meet any limit.
     """
     from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to import
 

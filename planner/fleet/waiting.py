@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 BURST = 10.0
 """How long the moving rate stays in one state [s]: while it is beyond saturation, the backlog grows in proportion."""
 SHORTEST_QUEUE = 0.55
-"""Mean wait under join-shortest-queue over that of one shared queue, less 1, at many servers (simulated, 8 servers at load
-0.8: 0.442 against 0.286 service times)."""
+"""Mean wait under join-shortest-queue over that of one shared queue, less 1, at many servers (simulated, 8 servers at
+load 0.8: 0.442 against 0.286 service times)."""
+HALF = 0.5
+"""Part of the way between two batches of the grid from which the chunks of the right one are taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,8 +97,8 @@ class Steady:
 def shared_queue(load: "Floats", servers: "Floats") -> "Floats":
     """Mean wait of c servers behind join-shortest-queue, over that of one server at the same load, any shape.
 
-    Sakasegawa (1977): a common queue waits rho^(sqrt(2 (c + 1)) - 2) / c as long as one server; joining the shortest queue
-    comes close to it. Exactly 1 for one server.
+    Sakasegawa (1977): a common queue waits rho^(sqrt(2 (c + 1)) - 2) / c as long as one server; joining the shortest
+    queue comes close to it. Exactly 1 for one server.
 
     >>> shared_queue(np.array([0.8, 0.8]), np.array([1.0, 8.0])).round(3)
     array([1.   , 0.112])
@@ -115,7 +117,7 @@ def slot_wait(limit: "Floats", batch: "Floats", residence: "Floats", peakedness:
 
     free = np.maximum(limit - batch, 1e-9)
     beta = free / np.sqrt(peakedness * np.maximum(batch, 1e-9))
-    density = np.exp(-np.minimum(beta, 37.0) ** 2 / 2.0) / np.sqrt(2.0 * np.pi)
+    density = np.exp(-(np.minimum(beta, 37.0) ** 2) / 2.0) / np.sqrt(2.0 * np.pi)
     waits = 1.0 / (1.0 + beta * ndtr(beta) / np.maximum(density, 1e-300))
     return waits, residence * peakedness / free
 
@@ -155,12 +157,12 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
 
 
 def _first_token(rows: Rows, each: "Floats", step: "Floats", place: "Spot") -> "tuple[Floats, Floats]":
-    """Time to first token without waiting (n, k), and the part of it that is the step in flight (n,), E[T^2] / 2 E[T]."""
+    """Time to first token without waiting (n, k), and of it the rest of the step in flight (n,), E[T^2] / 2 E[T]."""
     work = rows.work
     if work is None:
         raise ValueError("a decode pool has no first token")
     added = place.pick(work.added)
-    chunks = work.chunks[np.arange(len(step)), place.left + (place.part > 0.5)]
+    chunks = work.chunks[np.arange(len(step)), place.left + (place.part > HALF)]
     riding = step if rows.mixed else np.zeros_like(step)
     own = latency(chunks, riding[:, np.newaxis], added, rows.stages[:, np.newaxis])
     mean_added, mean_chunks = added @ work.shares, chunks @ work.shares
@@ -173,12 +175,11 @@ def _first_token(rows: Rows, each: "Floats", step: "Floats", place: "Spot") -> "
     return own + (residual + rows.handling)[:, np.newaxis], residual
 
 
-def _queue(
-    rows: Rows, each: "Floats", replicas: "Ints", place: "Spot", bursts: float
-) -> "tuple[Floats, Floats]":
+def _queue(rows: Rows, each: "Floats", replicas: "Ints", place: "Spot", bursts: float) -> "tuple[Floats, Floats]":
     """Mean wait (n,) and probability of waiting (n,) in the prefill queue.
 
-    M/G/1 by Pollaczek and Khinchine with the variance of arrivals after Allen and Cunneen, over the lanes of all replicas.
+    M/G/1 by Pollaczek and Khinchine with the variance of arrivals after Allen and Cunneen, over the lanes of all
+    replicas.
     """
     work = rows.work
     if work is None:

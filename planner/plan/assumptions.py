@@ -37,7 +37,10 @@ def assumptions(case: Case, services: Sequence[Service]) -> tuple[Assumption, ..
             source=f"waits {SHORTEST_QUEUE:.0%} longer than one shared queue (simulated, 8 servers at load 0.8)",
         ),
         Assumption(
-            name="window of the moving rate", value=WINDOW, unit="s", source="dispersion in this window; waits within it"
+            name="window of the moving rate",
+            value=WINDOW,
+            unit="s",
+            source="dispersion in this window; waits within it",
         ),
     ]
     for stock in case.scenario.cluster.inventory:

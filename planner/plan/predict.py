@@ -10,7 +10,6 @@ from planner.engine.step import band, body, prefill_attention
 from planner.fleet.goodput import CENTRE
 from planner.fleet.percentiles import LEVELS, Spread, Stage, joint, tpot, ttft
 from planner.fleet.pools import rows_of
-from planner.numeric import Floats
 from planner.plan.night import run_end
 from planner.plan.offers import Offer, PoolChoice
 from planner.plan.predicted import AtPercentile, Band, DeadlineResult, Percentiles, Predicted
@@ -97,7 +96,8 @@ def interactive(offer: Offer, member: Member, width: float) -> Predicted:
     slow, fast = 1.0 + width, 1.0 / (1.0 + width)
     share, worse, better = (float(joint(stages, scale)[index]) for scale in (1.0, slow, fast))
     spreads = [
-        [kind(of, index, work.percentile, scale) for scale in (1.0, fast, slow)] for kind, of in ((ttft, first), (tpot, last))
+        [kind(of, index, work.percentile, scale) for scale in (1.0, fast, slow)]
+        for kind, of in ((ttft, first), (tpot, last))
     ]
     offered = traffic.peak_rate * float(traffic.weight[index])
     return Predicted(

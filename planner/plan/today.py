@@ -44,11 +44,16 @@ def _judge(case: Case, pool: CurrentPool, of: list[Member]) -> Today:
     scheduling = served.engine.scheduling
     table = Layouts.of([(pool.layout.tp, pool.layout.pp, pool.layout.dp, pool.layout.ep)])
     legal = legality(served.model, served.checkpoint, table, served.chip, served.engine.parallelism)
-    limits = np.array([pool.max_batch or scheduling.max_batch]), np.array([pool.token_budget or scheduling.token_budget])
+    limits = (
+        np.array([pool.max_batch or scheduling.max_batch]),
+        np.array([pool.token_budget or scheduling.token_budget]),
+    )
     one = judge(served, "mixed", table, (np.zeros(1, np.int64), limits[1], limits[0]), legal)
     size = int(one.size[0])
     label = f"TP{pool.layout.tp}" + (f" PP{pool.layout.pp}" if pool.layout.pp > 1 else "")
-    label += (f" DP{pool.layout.dp}" if pool.layout.dp > 1 else "") + (f" EP{pool.layout.ep}" if pool.layout.ep > 1 else "")
+    label += (f" DP{pool.layout.dp}" if pool.layout.dp > 1 else "") + (
+        f" EP{pool.layout.ep}" if pool.layout.ep > 1 else ""
+    )
     bits = int(one.rejected[0])
     if bits:
         text = ", ".join(words for reason, words in DESCRIPTIONS.items() if bits & int(reason))
@@ -68,5 +73,3 @@ def today(case: Case, all_members: tuple[Member, ...]) -> tuple[Today, ...]:
         if pool.role == "mixed" and of and len({member.spec.model for member in of}) == 1:
             out.append(_judge(case, pool, of))
     return tuple(out)
-
-

@@ -52,7 +52,12 @@ def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:
     """Say how many nodes are missing, and what each workload needs at least."""
     have = {one.hardware: one.nodes for one in stock}
     nearest = tuple(
-        Change(field=f"cluster.inventory.{hardware}.nodes", from_=float(have[hardware]), to=float(have[hardware] + more), unit="")
+        Change(
+            field=f"cluster.inventory.{hardware}.nodes",
+            from_=float(have[hardware]),
+            to=float(have[hardware] + more),
+            unit="",
+        )
         for hardware, more in short.nodes_short.items()
         if more
     )
