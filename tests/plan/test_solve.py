@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -57,14 +58,15 @@ def covers(options: Sequence[Option], workloads: Sequence[str]) -> Iterator[tupl
                 yield chosen
 
 
-def fits(pools: list[tuple[int, int, int]], nodes: int) -> bool:
+@cache
+def fits(pools: tuple[tuple[int, int, int], ...], nodes: int) -> bool:
     """Whether (size, replicas, cap) pools fit on so many nodes, by trying each node's every filling."""
     if nodes == 0:
         return not any(left for _, left, _ in pools)
     for filling in product(*(range(min(left, cap) + 1) for _, left, cap in pools)):
         if sum(size * here for (size, _, _), here in zip(pools, filling, strict=True)) <= NODE:
-            rest = [(size, left - here, cap) for (size, left, cap), here in zip(pools, filling, strict=True)]
-            if fits(rest, nodes - 1):
+            rest = ((size, left - here, cap) for (size, left, cap), here in zip(pools, filling, strict=True))
+            if fits(tuple(sorted(rest)), nodes - 1):
                 return True
     return False
 
@@ -80,7 +82,7 @@ def least_nodes(needs: Sequence[tuple[Need, int]], reserve: int, most: int) -> i
             pools.append((need.size, replicas, cap))
     room = sum(size * replicas for size, replicas, _ in pools)
     for nodes in range(-(-room // NODE), most - whole + 1):
-        if fits(pools, nodes):
+        if fits(tuple(sorted(pools)), nodes):
             return nodes + whole
     return None
 
