@@ -19,7 +19,7 @@ from planner.plan.predict import stage
 from planner.plan.recommend import choose
 from planner.plan.search import Search, stocks
 from planner.plan.subjects import Group, Member, subject
-from planner.replica.candidates import judge
+from planner.replica.candidates import bench, judge
 from planner.spec.catalog import Case
 from planner.spec.complaints import did_you_mean
 
@@ -118,7 +118,7 @@ def _view(case: Case, offer: Offer, pool: PoolChoice, member: Member) -> tuple[P
         rate = free_rate(pool, work)
         row, first = of.row[[i]], np.zeros(1, np.int64)
         rows = first, of.budget[[i]], of.limit[[i]]
-        of = judge(work, "mixed", of.machine.layouts.rows(row), rows, first)
+        of = judge(bench(work, of.machine.layouts.rows(row), first), "mixed", rows)
         pool, i = PoolChoice(of, 0, pool.count, 0), 0
         limit = max(float(of.operating.batch_limit[0]), 1.0)
     batch = float(of.operating.at(np.full(len(of), rate))[i])

@@ -15,7 +15,7 @@ from planner.plan.offers import LINKS, Count, Offer, PoolChoice, Room, infeasibl
 from planner.plan.predict import stage
 from planner.plan.search import Search
 from planner.plan.subjects import Group, Member, subject
-from planner.replica.candidates import judge
+from planner.replica.candidates import bench, judge
 from planner.spec.catalog import Case
 
 FACTORS = ((0.5, "halved"), (2.0, "doubled"))
@@ -113,7 +113,7 @@ def _resized(case: Case, offer: Offer, place: int, change: str, of: tuple[tuple[
     table = Layouts.of([layout])
     rows = np.zeros(1, np.int64), np.array([budget]), old.replicas.limit[[old.index]]
     legal = legality(served.model, served.checkpoint, table, served.chip, served.engine.parallelism)
-    one = judge(served, role, table, rows, legal)
+    one = judge(bench(served, table, legal), role, rows)
     pool = PoolChoice(one, 0, 1, old.width)
     whole = accelerators_of(case, offer.hardware)
     others = [other for index, other in enumerate(offer.pools) if index != place]

@@ -11,7 +11,7 @@ from planner.numeric import Floats, Ints
 from planner.plan.offers import Count, Offer, PoolChoice, Room, best
 from planner.plan.subjects import Group, Member
 from planner.replica.batching import tpot
-from planner.replica.candidates import Subject, evaluate, judge
+from planner.replica.candidates import Subject, bench, evaluate, judge
 from planner.replica.passes import BATCHES
 from planner.workload.blend import busy_hours
 
@@ -41,8 +41,8 @@ def free_rate(pool: PoolChoice, work: Subject) -> float:
     """
     of = pool.replicas
     rows = tuple(np.array([int(column[pool.index])], np.int64) for column in (of.row, of.budget, of.limit))
-    table = of.machine.layouts
-    only = judge(work, "mixed", table.rows(rows[0]), (np.zeros(1, np.int64), rows[1], rows[2]), np.zeros(1, np.int64))
+    table, zero = of.machine.layouts, np.zeros(1, np.int64)
+    only = judge(bench(work, table.rows(rows[0]), zero), "mixed", (zero, rows[1], rows[2]))
     if only.rejected[0]:
         return 0.0
     limits = [one.tpot for one in of.subject.traffic.workloads if one.tpot is not None]

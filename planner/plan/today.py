@@ -9,7 +9,7 @@ from planner.engine.reasons import DESCRIPTIONS
 from planner.fleet.percentiles import Stage, joint
 from planner.fleet.pools import rows_of
 from planner.plan.subjects import Member, subject
-from planner.replica.candidates import judge
+from planner.replica.candidates import bench, judge
 from planner.spec.catalog import Case
 from planner.spec.scenario import CurrentPool
 
@@ -48,7 +48,7 @@ def _judge(case: Case, pool: CurrentPool, of: list[Member]) -> Today:
         np.array([pool.max_batch or scheduling.max_batch]),
         np.array([pool.token_budget or scheduling.token_budget]),
     )
-    one = judge(served, "mixed", table, (np.zeros(1, np.int64), limits[1], limits[0]), legal)
+    one = judge(bench(served, table, legal), "mixed", (np.zeros(1, np.int64), limits[1], limits[0]))
     size = int(one.size[0])
     label = f"TP{pool.layout.tp}" + (f" PP{pool.layout.pp}" if pool.layout.pp > 1 else "")
     label += (f" DP{pool.layout.dp}" if pool.layout.dp > 1 else "") + (

@@ -1,6 +1,7 @@
 """Candidate replicas of one model on one kind of accelerator: layouts x token budgets x batch limits, judged for one role."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Role = Literal["mixed", "prefill", "decode"]
 BUDGETS = (512, 1024, 2048, 4096, 8192, 16384)
 """Token budgets that are tried beside the engine's default."""
-LIMITS = (16, 32, 64, 128, 256, 512, 1024)
+LIMITS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Batch limits that are tried beside the engine's default."""
 WIDEST = 16
 """Accelerators of the widest replica that is tried, over those of the smallest that holds the weights."""
@@ -112,48 +113,45 @@ def axes(engine: "EngineVersion", role: Role) -> list[tuple[int, int]]:
     return [(tokens, batch) for tokens, batch in product(budgets, limits) if not mixed or batch < tokens]
 
 
-def _cache(
-    subject: Subject, m: Machine, rows: "tuple[Ints, Ints, Ints]", adapters: "Floats"
-) -> "tuple[Memory, Floats, Floats]":
-    """Memory, sequences that fit, and bytes of the longest request, per candidate (row, budget, limit).
+@dataclass(frozen=True, slots=True, eq=False)
+class Bench:
+    """What all roles of a subject share: layouts, their counts and step times, and the cache of a sequence; (l,) columns."""
 
-    With mean mu and standard deviation sigma of a sequence's bytes, b sequences fit where mu b + 2 sigma sqrt(b) does.
-    """
-    row, budget, limit = rows
-    traffic, engine = subject.traffic, subject.engine
-    held = memory(m, subject.checkpoint, engine, budget, limit, adapters, row)
+    subject: Subject
+    machine: Machine
+    passes: Passes
+    adapters: "Adapted | None"
+    legal: "Ints"
+    """Reasons against each layout."""
+    mean: "Floats"
+    """Cache of a running sequence, on one accelerator [B]."""
+    spread: "Floats"
+    """Standard deviation of it [B]."""
+    longest: "Floats"
+    """Cache of the longest request [B]."""
+
+
+def bench(subject: Subject, table: lay.Layouts, legal: "Ints") -> Bench:
+    """Count and time the layouts of ``table`` once for all roles."""
+    m, traffic, engine = single(subject, table), subject.traffic, subject.engine
+    contexts = traffic.contexts()
+    spec = None if subject.adapters is None else adapted(m, subject.adapters)
+    value, share = contexts.value, contexts.share
     if engine.scheduling.admission == "reserve":
-        most = max(float(work.output.maximum) for work in traffic.workloads)
-        value, share = traffic.input.value + most, traffic.input.share
-    else:
-        contexts = traffic.contexts()
-        value, share = contexts.value, contexts.share
+        value = traffic.input.value + max(float(work.output.maximum) for work in traffic.workloads)
+        share = traffic.input.share
     each = kv_per_sequence(m, np.append(value, traffic.longest), engine.caching.block)
-    each, longest = each[:, :-1], each[row, -1]
-    mean = each @ share
-    spread = (SIGMAS * np.sqrt(np.maximum((each**2) @ share - mean**2, 0.0)))[row]
-    mean = mean[row]
-    root = (np.sqrt(spread**2 + 4.0 * mean * held.kv) - spread) / (2.0 * mean)
-    return held, root**2 * m.layouts.dp[row], longest
+    mean = each[:, :-1] @ share
+    spread = np.sqrt(np.maximum((each[:, :-1] ** 2) @ share - mean**2, 0.0))
+    return Bench(subject, m, tabulate(m, contexts, spec), spec, legal, mean, spread, each[:, -1])
 
 
-def _adapters(subject: Subject, m: Machine, limit: "Ints", row: "Ints") -> "tuple[Adapted | None, Floats]":
-    if subject.adapters is None:
-        return None, np.zeros(len(limit))
-    spec = adapted(m, subject.adapters)
-    return spec, resident_bytes(spec, limit) / m.layouts.tp[row]
-
-
-def evaluate(subject: Subject, role: Role, largest: int = lay.LARGEST) -> Replicas:
-    """Judge all candidates of a role at once; none is dropped, each keeps its reasons."""
+@lru_cache(maxsize=64)
+def prepare(subject: Subject, largest: int = lay.LARGEST) -> Bench:
+    """Lay out a subject in every way worth judging; the roles of one subject share what comes of it."""
     table = lay.candidates(subject.model, largest)
-    pairs = axes(subject.engine, role)
     legal = lay.legality(subject.model, subject.checkpoint, table, subject.chip, subject.engine.parallelism)
-    legal |= np.where(_wide(subject, table, legal), int(Reason.DOMINATED), 0)
-    # What is out already need not be timed: one candidate of each such layout keeps the reason.
-    rows = [(index, *pair) for index in range(len(table)) for pair in (pairs if legal[index] == 0 else pairs[:1])]
-    row, budget, limit = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return judge(subject, role, table, (row, budget, limit), legal)
+    return bench(subject, table, legal | np.where(_wide(subject, table, legal), int(Reason.DOMINATED), 0))
 
 
 def _wide(subject: Subject, table: lay.Layouts, legal: "Ints") -> "Bools":
@@ -168,25 +166,45 @@ def _wide(subject: Subject, table: lay.Layouts, legal: "Ints") -> "Bools":
     return table.accelerators > WIDEST * smallest
 
 
-def judge(subject: Subject, role: Role, table: lay.Layouts, rows: "tuple[Ints, Ints, Ints]", legal: "Ints") -> Replicas:
-    """Judge given candidates: (row of ``table``, token budget, batch limit), with each layout's reasons ``legal``."""
+def evaluate(subject: Subject, role: Role, largest: int = lay.LARGEST) -> Replicas:
+    """Judge all candidates of a role at once; none is dropped, each keeps its reasons."""
+    return candidates(prepare(subject, largest), role)
+
+
+def candidates(of: Bench, role: Role) -> Replicas:
+    """Judge all candidates of a role on a bench.
+
+    What is out already need not be timed: one candidate of each such layout keeps the reason.
+    """
+    pairs = np.array(axes(of.subject.engine, role), np.int64)
+    open_ = of.legal == 0
+    counts = np.where(open_, len(pairs), 1)
+    row = np.repeat(np.arange(len(of.legal)), counts)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return judge(of, role, (row, pairs[place, 0], pairs[place, 1]))
+
+
+def judge(of: Bench, role: Role, rows: "tuple[Ints, Ints, Ints]") -> Replicas:
+    """Judge given candidates: (layout of the bench, token budget, batch limit)."""
     row, budget, limit = rows
+    subject, m = of.subject, of.machine
     traffic, engine = subject.traffic, subject.engine
-    m = single(subject, table)
-    spec, resident = _adapters(subject, m, limit, row)
-    passes = tabulate(m, traffic.contexts(), spec)
-    held, fits, longest = _cache(subject, m, rows, resident)
-    rejected = legal[row] | np.where(longest > held.kv, int(Reason.MEMORY), 0)
-    usable = rejected == 0
-    fits = np.where(usable, fits, 1.0)
-    cap = np.minimum(fits, limit * table.dp[row])
+    ranks = m.layouts.dp[row]
+    resident = np.zeros(len(row)) if of.adapters is None else resident_bytes(of.adapters, limit) / m.layouts.tp[row]
+    held = memory(m, subject.checkpoint, engine, budget, limit, resident, row)
+    rejected = of.legal[row] | np.where(of.longest[row] > held.kv, int(Reason.MEMORY), 0)
+    # With mean mu and deviation sigma of a sequence's bytes, b sequences fit where mu b + 2 sigma sqrt(b) does.
+    spread, mean = SIGMAS * of.spread[row], of.mean[row]
+    root = (np.sqrt(spread**2 + 4.0 * mean * held.kv) - spread) / (2.0 * mean)
+    fits = np.where(rejected == 0, root**2 * ranks, 1.0)
+    cap = np.minimum(fits, limit * ranks)
     mixed = role == "mixed" and engine.scheduling.steps == "mixed"
     if mixed:
-        cap = np.minimum(cap, (budget - 1.0) * table.dp[row])
+        cap = np.minimum(cap, (budget - 1.0) * ranks)
     key = row * (1 + int(budget.max())) + (budget if role != "decode" else 0)
     _, first, pair = np.unique(key, return_index=True, return_inverse=True)
     shared = row[first], budget[first]
-    work = None if role == "decode" else prefill(passes, *shared, traffic, mixed=mixed)
-    table_of = tables(passes, shared[0], work, traffic.steps if role != "prefill" else 0.0)
-    point = operating(table_of, pair, np.minimum(cap, BATCHES[-1]))
-    return Replicas(subject, role, m, passes, row, budget, limit, held, fits, rejected, pair, work, table_of, point)
+    work = None if role == "decode" else prefill(of.passes, *shared, traffic, mixed=mixed)
+    table = tables(of.passes, shared[0], work, traffic.steps if role != "prefill" else 0.0)
+    point = operating(table, pair, np.minimum(cap, BATCHES[-1]))
+    return Replicas(subject, role, m, of.passes, row, budget, limit, held, fits, rejected, pair, work, table, point)
