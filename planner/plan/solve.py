@@ -95,12 +95,12 @@ def _search(programme: Programme, stocks: Sequence[Stock], cost: Floats, rows: S
     """Least plan that packs: solve, pack, cut, and again."""
     unlimited = bool(programme.high[-1] > 0.0)
     best, value, distance = None, np.inf, np.inf
-    cuts, bound = list(rows), -np.inf
+    cuts, bound = list(rows), 0.0  # nothing that is counted is negative
     for _ in range(ROUNDS):
         solution = minimise(programme, cost, cuts, gap)
         if solution.values is None:
             # Cuts only take away plans that do not pack, so the best that packed, if any did, is the best of all.
-            return _Found(best, value, 0.0, solution.proved)
+            return _Found(best, value, 0.0 if solution.proved else distance, solution.proved)
         bound = max(bound, solution.bound)
         plan, more = _place(programme, stocks, solution.values, unlimited=unlimited)
         if plan is not None and float(cost @ plan.values) < value:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.numeric import Floats
 from planner.plan import programme
 from planner.plan import solve as solving
 from planner.plan.options import Choice, Need, Option, Shortfall, Stock
@@ -377,3 +378,22 @@ def test_figures_that_make_no_sense_are_refused() -> None:
     need = Need("p", "a", 1, 1, spared=True)
     with pytest.raises(ValueError, match="name each of its pools once"):
         Option("o", ("chat",), "k", (need, need))
+
+
+def test_a_search_out_of_branches_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the solver stops without an answer after a plan was placed, that plan stands, with its gap."""
+    once = iter([solving.minimise])
+
+    def stop(made: programme.Programme, cost: Floats, rows: Sequence[programme.Row], gap: float) -> programme.Solution:
+        for run in once:
+            return run(made, cost, rows, gap)
+        return programme.Solution(None, 0.0, proved=False)
+
+    monkeypatch.setattr(solving, "minimise", stop)
+    choice = solve(HARD, [stock(3)], ["batch", "chat"], 1, "nodes")
+    assert isinstance(choice, Choice)
+    assert choice.status == "limit"
+    assert 0.0 < choice.gap < 1.0
+    short = solve(HARD, [stock(3)], ["batch", "chat"], 1, "nodes")
+    assert isinstance(short, Shortfall)
+    assert (short.proved, short.nodes_needed, short.least) == (False, None, {"batch": 1, "chat": 2})
