@@ -73,8 +73,8 @@ def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Float
 
     A request of d tokens takes (d - 1) steps plus the stalls of the prompts that arrive meanwhile, a compound Poisson
     sum: none with probability exp(-nu), else gamma with the mean and variance of the sum. So a short output feels each
-    stall as stall / (d - 1). One-token outputs meet any limit. Against drawn sums the share is within 2 points from 0.95
-    on, and within 3 from 0.8 on.
+    stall as stall / (d - 1). One-token outputs meet any limit. Against drawn sums the share is within 2 points from
+    0.95 on, and within 3 from 0.8 on.
     """
     from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to import
 

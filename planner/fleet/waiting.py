@@ -142,6 +142,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
         stall, second, lanes = place.pick(work.added_mean), place.pick(work.added_second), work.lanes
         base, residual = _first_token(rows, each, step, place)
         wait, waits = _queue(rows, each, replicas, place, bursts)
+    prompts = each / lanes if work is not None else np.zeros_like(step)
     per_token = tpot(step, stall / lanes, each)
     peakedness = (1.0 + bursts) / 2.0
     if rows.steps > 0:
@@ -153,7 +154,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
     above = np.minimum(batch * 1.05 + 1.0, BATCHES[-1])
     slope = np.maximum(spot(above).pick(op.tables.step) - step, 0.0) / np.maximum(above - batch, 1e-9)
     spread = slope * np.sqrt(peakedness * batch) + 1e-9
-    return Steady(base, residual, wait, waits, step, spread, stall, second, each / lanes, per_token, batch, overloaded)
+    return Steady(base, residual, wait, waits, step, spread, stall, second, prompts, per_token, batch, overloaded)
 
 
 def _first_token(rows: Rows, each: "Floats", step: "Floats", place: "Spot") -> "tuple[Floats, Floats]":

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from planner.fleet.goodput import fast_bursts, idle, idle_shares, shares, states, tpot_share, ttft_share, workload_bins
 from planner.fleet.waiting import Rows, Steady
@@ -50,7 +51,7 @@ def test_a_share_is_a_probability_and_moves_the_right_way(
     slack = 1e-9
     # Where even an idle step is too long, a share within it is chance; sizing rejects such candidates before.
     possible = idle_shares(of)[1] > 0.0
-    # The slope of a step over its batch is read off a table in pieces, which shifts the last tenth of a per cent.
+    # The slope of a step over its batch is read off a table in pieces, which shifts a tenth of a per cent.
     assert (shares(of, np.full(n, count + 1)) >= here - 1e-3)[possible].all()
     assert (shares(promised(of, ttft * 1.3, tpot), np.full(n, count)) >= here - slack).all()
     assert (shares(promised(of, ttft, tpot * 1.3), np.full(n, count)) >= here - slack).all()
@@ -121,6 +122,23 @@ def test_without_stalls_tpot_is_a_step_at_the_decode_step() -> None:
     one = state(step=0.02, tpot=0.02)
     assert tpot_share(one, 0.0199, output)[0] == pytest.approx(0.2)  # outputs of one token meet any limit
     assert tpot_share(one, 0.0201, output)[0] == pytest.approx(1.0)
+
+
+def test_a_decode_pool_is_late_by_its_batch_alone(rows: dict[Role, Rows]) -> None:
+    """No prompt ever stalls it, so its share is that of the decode step, which moves with the batch."""
+    of = rows["decode"]
+    n = len(of.stages)
+    seen, steps = states(of, np.full(n, 2))
+    assert (steps.stalls == 0.0).all()
+    output = of.traffic.workloads[0].output
+    for limit in (0.9, 1.0, 1.1):
+        bound = limit * float(steps.step[0])
+        want = np.where(steps.overloaded, 0.0, ndtr((bound - steps.step) / steps.spread))
+        want = want * output.share[output.value > 1.0].sum() + np.where(
+            steps.overloaded, 0.0, output.share[output.value <= 1.0].sum()
+        )
+        got = shares(promised(of, 1.0, bound), np.full(n, 2))[:, 0]
+        np.testing.assert_allclose(got, seen @ want.reshape(len(seen), n), atol=1e-9)
 
 
 def simulated(one: Steady, tokens: int, prompts: Bins) -> Floats:

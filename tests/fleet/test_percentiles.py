@@ -16,7 +16,8 @@ NEVER = 1e9
 
 def within(rows: Rows, count: int, limit: float, name: str) -> float:
     """Share of requests within one limit, the other one lifted."""
-    work = replace(rows.traffic.workloads[0], **({"ttft": NEVER, "tpot": NEVER} | {name: limit}))
+    work = replace(rows.traffic.workloads[0], ttft=NEVER, tpot=NEVER)
+    work = replace(work, ttft=limit) if name == "ttft" else replace(work, tpot=limit)
     traffic = replace(rows.traffic, workloads=(work,))
     return float(shares(replace(rows, traffic=traffic), np.array([count]))[0, 0])
 
