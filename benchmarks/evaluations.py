@@ -1,8 +1,8 @@
 """Candidate evaluations per second on one core: memory, one prefill and the decode fixed point of each.
 
-Run as ``python benchmarks/evaluations.py [--runs N]``. A candidate is a layout with a token budget and a batch limit, for a
-mixed, prefill or decode pool; the three share their layouts, as in a search, and percentiles are left out, as for all but
-its survivors.
+Run as ``python benchmarks/evaluations.py [--runs N]``. A candidate is a layout with a token budget and a batch limit,
+for a mixed, prefill or decode pool; the three share their layouts, as in a search, and percentiles are left out, as
+for all but its survivors.
 """
 
 import argparse

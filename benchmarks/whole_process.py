@@ -1,8 +1,8 @@
 """Whole-process time and memory of commands, medians of several runs.
 
-Run as ``python benchmarks/whole_process.py [--runs N]``. Each command runs in a fresh process, its output thrown away; user and
-system time and the largest resident set are the operating system's own accounting of the finished process. Pin it to two
-cores where the machine has more (``taskset -c 0,1``).
+Run as ``python benchmarks/whole_process.py [--runs N]``. Each command runs in a fresh process, its output thrown away;
+user and system time and the largest resident set are the operating system's own accounting of the finished process.
+Pin it to two cores where the machine has more (``taskset -c 0,1``).
 """
 
 import argparse

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Fit)
 
 BITS = {"bf16": 16.0, "fp8": 8.0, "int8": 8.0, "int4": 4.25, "mxfp4": 4.25, "nvfp4": 4.5}
-"""Bits of a weight with its scales. OCP Microscaling v1.0: 4 + 8/32 bits; NVFP4: 4 + 8/16 bits; int4: 4 + 32/128 bits."""
+"""Bits of a weight with its scales. OCP Microscaling v1.0: 4 + 8/32 bits; NVFP4: 4 + 8/16 bits; int4: 4 + 32/128
+bits."""
 ACTIVATION_BYTES = 2.0
 """Activations travel between kernels and accelerators as 16-bit floats."""
 
@@ -121,12 +122,14 @@ def chip(
 
     """
     assumed: list[str] = []
-    formats = dict(efficiency.formats)
+    formats: dict[str, FormatBlock] = dict(efficiency.formats)
     names = [f"{weights}_block"] if block and f"{weights}_block" in formats else []
     names += [name for name in (weights, "bf16") if name in formats]
-    chain = [(name, formats[name]) for name in dict.fromkeys(names)]  # type: ignore[index]
+    chain = [(name, formats[name]) for name in dict.fromkeys(names)]
     wide = [("bf16", formats["bf16"])]
-    caches = [(name, formats[name]) for name in dict.fromkeys((kv, "bf16")) if name in formats]
+    caches: list[tuple[str, FormatBlock]] = [
+        (name, formats[name]) for name in dict.fromkeys((kv, "bf16")) if name in formats
+    ]
     rates = hardware.peak.rates
     linear = rates[compute_format(weights, hardware)]
     for part, fit in (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.spec.efficiency import Collective, Regime
 
 
-def by_group(regimes: "Mapping[int, Regime]", group: "Ints") -> "tuple[Floats, Floats]":
+def by_group(regimes: "Mapping[int, Regime]", group: "Ints | Floats") -> "tuple[Floats, Floats]":
     """Latency [s] and bandwidth [B/s] for each group size, (n,), linear in log2 of the size between those measured.
 
     Beyond the largest measured size the latency grows with the number of ring steps and the bandwidth stays.
@@ -30,7 +30,7 @@ def by_group(regimes: "Mapping[int, Regime]", group: "Ints") -> "tuple[Floats, F
     return latency * np.maximum(1.0, group / sizes[-1]), bandwidth
 
 
-def all_reduce(message: "Floats", group: "Ints", collective: "Collective") -> "Floats":
+def all_reduce(message: "Floats", group: "Ints | Floats", collective: "Collective") -> "Floats":
     """Time [s] of an all-reduce of ``message`` bytes over ``group``, the faster of one-shot and ring; 0 for one member.
 
     Shapes broadcast: message (n, g) with group (n, 1) is the usual call.
@@ -44,7 +44,7 @@ def all_reduce(message: "Floats", group: "Ints", collective: "Collective") -> "F
     return np.where(p > 1, time, 0.0)
 
 
-def exchange(message: "Floats", group: "Ints", collective: "Collective") -> "Floats":
+def exchange(message: "Floats", group: "Ints | Floats", collective: "Collective") -> "Floats":
     """Time [s] of an all-gather, reduce-scatter or all-to-all whose full message is ``message`` bytes per member."""
     p = np.asarray(group, float)
     latency, bandwidth = by_group(collective.ring, group)

@@ -1,7 +1,7 @@
 """What one pass costs, counted from the card: FLOPs and bytes of each operator on one accelerator.
 
-Linear layers are counted per token (2 FLOPs for each weight that a token meets: Kaplan et al. 2020, section 2.1), so that
-one count serves every batch size. Attention is counted in :mod:`planner.engine.attention`.
+Linear layers are counted per token (2 FLOPs for each weight that a token meets: Kaplan et al. 2020, section 2.1), so
+that one count serves every batch size. Attention is counted in :mod:`planner.engine.attention`.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,13 @@ class Routed:
 
 
 def _linear(
-    name: str, layers: int, shape: "tuple[Floats | float, Floats | float]", bits: float, ranks: int, *, wide: bool = False
+    name: str,
+    layers: int,
+    shape: "tuple[Floats | float, Floats | float]",
+    bits: float,
+    ranks: int,
+    *,
+    wide: bool = False,
 ) -> Linear:
     rows, columns = (np.asarray(side, float) + np.zeros(ranks) for side in shape)
     return Linear(
@@ -70,6 +76,7 @@ def _linear(
 def _attention(group: "LayerGroup", hidden: int, tp: "Ints", bits: float) -> list[Linear]:
     """Projections around attention. KV heads are replicated where TP exceeds them; MLA's down-projections always."""
     a, n = group.attention, group.count
+    parts: list[tuple[str, tuple[Floats | float, Floats | float]]]
     if a.kind == "gqa":
         value = a.value_dim or a.head_dim
         local = np.maximum(1, a.kv_heads // tp)
@@ -91,7 +98,10 @@ def _attention(group: "LayerGroup", hidden: int, tp: "Ints", bits: float) -> lis
             parts.insert(2, ("index query", (query or hidden, a.indexer.heads * a.indexer.head_dim)))
     else:
         into = (2 * a.key_heads * a.key_dim + 2 * a.value_heads * a.value_dim + 2 * a.value_heads) // tp
-        parts = [("qkvz projection", (hidden, into)), ("output projection", (a.value_heads // tp * a.value_dim, hidden))]
+        parts = [
+            ("qkvz projection", (hidden, into)),
+            ("output projection", (a.value_heads // tp * a.value_dim, hidden)),
+        ]
     return [_linear(name, n, shape, bits, len(tp)) for name, shape in parts]
 
 
@@ -143,12 +153,14 @@ def operators(
         else:
             linear += _around_experts(group.ffn, group, model.hidden, layouts.tp, rest)
             routed.append(_routed(group.ffn, group, model.hidden, layouts, bits))
-    head = _linear("output head", 1, (model.hidden, model.vocabulary / layouts.tp), BITS["bf16"], len(layouts), wide=True)
+    head = _linear(
+        "output head", 1, (model.hidden, model.vocabulary / layouts.tp), BITS["bf16"], len(layouts), wide=True
+    )
     return tuple(linear), tuple(routed), head
 
 
 def distinct_experts(experts: "Floats | float", top_k: float, tokens: "Floats") -> "Floats":
-    r"""Expected number of different experts that ``tokens`` tokens visit.
+    r"""Return the expected number of different experts that ``tokens`` tokens visit.
 
     .. math:: E (1 - (1 - k / E)^b)
 
@@ -160,9 +172,7 @@ def distinct_experts(experts: "Floats | float", top_k: float, tokens: "Floats") 
     return experts * -np.expm1(tokens * np.log1p(-np.minimum(top_k / np.asarray(experts, float), 1 - 1e-12)))
 
 
-def weight_bytes(
-    model: "ModelCard", weights: "NumberFormat", checkpoint: "Checkpoint", layouts: "Layouts"
-) -> "Floats":
+def weight_bytes(model: "ModelCard", weights: "NumberFormat", checkpoint: "Checkpoint", layouts: "Layouts") -> "Floats":
     """Weights held by one accelerator, (n,) [B]: layers over stages, embedding and head over TP.
 
     Norms and biases are below 0.1 % and left out; the first or last stage also holds an embedding table.

@@ -84,12 +84,15 @@ def candidates(model: "ModelCard", largest: int = LARGEST) -> Layouts:
 
 def _attention_divides(group: "LayerGroup", tp: "Ints") -> "Bools":
     attention = group.attention
+    whole: Bools
     if attention.kind == "gqa":
         cut = (attention.kv_heads % tp == 0) | (tp % attention.kv_heads == 0)
-        return (attention.heads % tp == 0) & cut
-    if attention.kind == "mla":
-        return attention.heads % tp == 0
-    return (attention.key_heads % tp == 0) & (attention.value_heads % tp == 0)
+        whole = (attention.heads % tp == 0) & cut
+    elif attention.kind == "mla":
+        whole = attention.heads % tp == 0
+    else:
+        whole = (attention.key_heads % tp == 0) & (attention.value_heads % tp == 0)
+    return whole
 
 
 def _widths(group: "LayerGroup", layouts: Layouts) -> "list[tuple[int, Ints, bool]]":

@@ -42,8 +42,8 @@ class Memory:
 def activation_bytes(model: "ModelCard", layouts: "Layouts", budget: "Ints", batch: "Ints") -> "Floats":
     """Peak of transient tensors in a step of ``budget`` tokens with ``batch`` sampled rows, (n,) [B].
 
-    The residual and its copy, the projections of the widest layer at once, and the logits: what an engine's profiling run
-    measures at start-up.
+    The residual and its copy, the projections of the widest layer at once, and the logits: what an engine's profiling
+    run measures at start-up.
     """
     widest = np.zeros(len(layouts))
     for group in model.layers:
@@ -57,7 +57,7 @@ def activation_bytes(model: "ModelCard", layouts: "Layouts", budget: "Ints", bat
     return hidden + batch * (LOGIT_BYTES + ACTIVATION_BYTES) * model.vocabulary / layouts.tp
 
 
-def memory(  # noqa: PLR0913 - each argument is a card or a column
+def memory(
     m: "Machine",
     checkpoint: "Checkpoint",
     engine: "EngineVersion",
@@ -70,8 +70,8 @@ def memory(  # noqa: PLR0913 - each argument is a card or a column
 
     Without ``row`` there is one candidate for each layout.
 
-    An engine takes a share of the usable memory for everything, or a share of what weights and activations leave for the
-    cache alone; its activations come out of that share or out of the rest.
+    An engine takes a share of the usable memory for everything, or a share of what weights and activations leave for
+    the cache alone; its activations come out of that share or out of the rest.
     """
     chip, reserve = m.chip, engine.reserve
     chosen = np.arange(len(m.layouts)) if row is None else row

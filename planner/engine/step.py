@@ -1,13 +1,13 @@
 """One pass of one replica: the roofline with efficiencies, kernel, collective and step overheads.
 
-A step splits into what depends on its tokens alone (:func:`body`: linear layers, experts, collectives, overhead), the output
-head (:func:`head`), and attention, which depends on contexts (:func:`decode_attention`, :func:`prefill_attention`). Each
-operator takes
+A step splits into what depends on its tokens alone (:func:`body`: linear layers, experts, collectives, overhead), the
+output head (:func:`head`), and attention, which depends on contexts (:func:`decode_attention`,
+:func:`prefill_attention`). Each operator takes
 
     max(flops / (e_c peak), bytes / (e_m bandwidth)) + kernel
 
-(S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 2009, with achieved in place of peak rates) and its roofline time is
-booked to the resource that binds. With all efficiencies 1 and no overhead this is the speed-of-light bound.
+(S. Williams, A. Waterman, D. Patterson, *Roofline*, CACM 2009, with achieved in place of peak rates) and its roofline
+time is booked to the resource that binds. With all efficiencies 1 and no overhead this is the speed-of-light bound.
 
 Tokens are counted per attention rank: a replica with dp ranks runs them in lock step, each with as many tokens as the
 fullest (:func:`fullest`), and its experts see the tokens of all ranks.
@@ -78,7 +78,7 @@ class Machine:
     """How tokens reach experts on other ranks: ``all_gather`` or ``all_to_all``."""
 
 
-def machine(  # noqa: PLR0913 - each argument is another card
+def machine(
     model: "ModelCard",
     weights: "NumberFormat",
     checkpoint: "Checkpoint",
@@ -92,7 +92,7 @@ def machine(  # noqa: PLR0913 - each argument is another card
     return Machine(model, chip, layouts, linear, routed, top, attention, engine.dispatch)
 
 
-def column(values: "Floats") -> "Floats":
+def column(values: "Floats | Ints") -> "Floats":
     """Turn (n,) into (n, 1), to meet a grid on the second axis."""
     return np.asarray(values, float)[:, np.newaxis]
 
@@ -156,7 +156,7 @@ def _expert_traffic(m: Machine, tokens: "Floats") -> "Floats":
 
 
 def _network(m: Machine, tokens: "Floats") -> OperatorTime:
-    """Collectives of one pass: all-reduces over TP, expert traffic over EP, hand-over between stages."""
+    """Time the collectives of one pass: all-reduces over TP, expert traffic over EP, hand-over between stages."""
     chip, layouts, model = m.chip, m.layouts, m.model
     message = ACTIVATION_BYTES * model.hidden * tokens
     one = collectives.all_reduce(message, column(layouts.tp), chip.collectives.all_reduce)
@@ -188,7 +188,8 @@ def body(m: Machine, tokens: "Floats") -> tuple[OperatorTime, ...]:
     Returns
     -------
     tuple
-        Operators whose arrays broadcast to (n, g). With pipeline stages: the latency of a micro-batch through all of them.
+        Operators whose arrays broadcast to (n, g). With pipeline stages: the latency of a micro-batch through all of
+        them.
 
     """
     times = [_linear_time(op, m.chip, tokens) for op in m.linear]
@@ -241,8 +242,9 @@ def prefill_attention(
 ) -> OperatorTime:
     """Attention of one prompt: ``tokens`` new ones behind ``start`` cached ones, in chunks of at most ``chunk``.
 
-    Arrays (k,) or (n, k); ``row`` (n,) chooses layouts of the machine, all of them in order where absent. Each chunk reads the cache of all tokens before it (Agrawal et al., *Sarathi-Serve*, OSDI 2024,
-    section 4: N (N - 1) / 2 chunks re-read).
+    Arrays (k,) or (n, k); ``row`` (n,) chooses layouts of the machine, all of them in order where absent. Each chunk
+    reads the cache of all tokens before it (Agrawal et al., *Sarathi-Serve*, OSDI 2024, section 4: N (N - 1) / 2
+    chunks re-read).
     """
     chip, fit = m.chip, m.chip.prefill_attention
     chunks = np.ceil(np.maximum(tokens, 1.0) / chunk)
@@ -269,7 +271,7 @@ def total(operators_: tuple[OperatorTime, ...]) -> "Floats":
 
 
 def band(operators_: tuple[OperatorTime, ...]) -> "Floats":
-    """Relative half width of the 80 % band of the sum: the bands of its parts, weighted by time, taken as correlated."""
+    """Relative half width of the 80 % band of the sum: those of its parts by time, as if they erred together."""
     weighted = operators_[0].band * operators_[0].total
     for operator in operators_[1:]:
         weighted = weighted + operator.band * operator.total

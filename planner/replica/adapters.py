@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from planner.spec.scenario import Adapters
 
 KERNELS = 8.0
-"""Launches in an adapted layer: a shrink and an expand for each of qkv, o, gate-up and down (Punica, arXiv:2310.18547)."""
+"""Launches in an adapted layer: a shrink and an expand for each of qkv, o, gate-up and down (Punica,
+arXiv:2310.18547)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,13 +31,14 @@ class Adapted:
     """Share of requests of each adapter, most popular first, (count,)."""
 
     def distinct(self, batch: "Floats") -> "Floats":
-        """Expected number of different adapters among ``batch`` sequences, any shape.
+        """Return the expected number of different adapters among ``batch`` sequences, any shape.
 
         Sum over adapters of 1 - (1 - p)^b.
         """
         flat = np.asarray(batch, float).ravel()
         misses = np.exp(flat[:, np.newaxis] * np.log1p(-np.minimum(self.popularity, 1 - 1e-12)))
-        return (len(self.popularity) - misses.sum(axis=1)).reshape(np.shape(batch))
+        found: Floats = (len(self.popularity) - misses.sum(axis=1)).reshape(np.shape(batch))
+        return found
 
     def reading(self, m: "Machine", batch: "Floats") -> "Floats":
         """Time to read the adapters of ``batch`` (n, g) sequences in a step [s]."""

@@ -1,7 +1,7 @@
 r"""Continuous batching: what one replica sustains at each decode batch.
 
-With b sequences decoding, each needs E[out - 1] steps of T0(b); a prompt adds S(b) to the steps of everyone on its rank.
-In one second there are N steps with N T0 + lambda S = 1, and by Little's law b = lambda E[out - 1] / N. Hence
+With b sequences decoding, each needs E[out - 1] steps of T0(b); a prompt adds S(b) to the steps of everyone on its
+rank. In one second there are N steps with N T0 + lambda S = 1, and by Little's law b = lambda E[out - 1] / N. Hence
 
 .. math:: \lambda(b) = \frac{b}{E[out - 1] T_0(b) + b S(b)}, \qquad TPOT(b) = T_0(b) + \frac{b S(b)}{E[out - 1]}
 

@@ -1,4 +1,4 @@
-"""Candidate replicas of one model on one kind of accelerator: layouts x token budgets x batch limits, judged for one role."""
+"""Candidate replicas of one model on one kind of accelerator: layouts x token budgets x batch limits, for one role."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from planner.engine import layouts as lay
-from planner.engine.memory import Memory, kv_per_sequence, memory
 from planner.engine.counts import weight_bytes
+from planner.engine.memory import Memory, kv_per_sequence, memory
 from planner.engine.reasons import Reason
 from planner.engine.step import Machine, machine
 from planner.replica.adapters import adapted, resident_bytes
@@ -115,7 +115,7 @@ def axes(engine: "EngineVersion", role: Role) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bench:
-    """What all roles of a subject share: layouts, their counts and step times, and the cache of a sequence; (l,) columns."""
+    """What all roles of a subject share: layouts, step times, and the cache of a sequence; (l,) columns."""
 
     subject: Subject
     machine: Machine
@@ -155,9 +155,10 @@ def prepare(subject: Subject, largest: int = lay.LARGEST) -> Bench:
 
 
 def _wide(subject: Subject, table: lay.Layouts, legal: "Ints") -> "Bools":
-    """Layouts of more than :data:`WIDEST` times the accelerators of the smallest legal one that holds the weights, (n,).
+    """Tell which layouts have over :data:`WIDEST` times the accelerators of the smallest that holds the weights, (n,).
 
-    Overheads and collectives do not shrink with more accelerators, so such a replica only serves fewer requests on each.
+    Overheads and collectives do not shrink with more accelerators, so such a replica only serves fewer requests on
+    each.
     """
     held = weight_bytes(subject.model, subject.chip.weights, subject.checkpoint, table)
     room = subject.engine.reserve.fraction * subject.chip.usable

@@ -1,6 +1,7 @@
 """Step times of one replica as tables over its tokens and its batch, so that fixed points only interpolate.
 
-A step's linear part depends on its tokens alone and is tabulated once per layout; token budgets and batch limits share it.
+A step's linear part depends on its tokens alone and is tabulated once per layout; token budgets and batch limits share
+it.
 """
 
 from dataclasses import dataclass
@@ -17,11 +18,9 @@ if TYPE_CHECKING:
     from planner.replica.adapters import Adapted
     from planner.workload.stats import Bins
 
-TOKENS = np.array(
-    [1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 1024]
-    + [1280, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768],
-    float,
-)
+_FEW = (1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 1024)
+_MANY = (1280, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)
+TOKENS = np.array([*_FEW, *_MANY], float)
 """Tokens of one attention rank at which the linear part is evaluated; linear between them."""
 BATCHES = np.array([1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 4096], float)
 """Sequences of one replica at which decode steps are evaluated; linear between them."""
@@ -72,8 +71,8 @@ def rank_batch(m: "Machine", batch: "Floats") -> "Floats":
 def tabulate(m: "Machine", contexts: "Bins", adapted: "Adapted | None" = None) -> Passes:
     """Evaluate every layout on the grids.
 
-    A micro-batch of a pipeline passes all stages before its sequences get a token, so a decode step costs the latency of
-    one micro-batch.
+    A micro-batch of a pipeline passes all stages before its sequences get a token, so a decode step costs the latency
+    of one micro-batch.
     """
     shape = (len(m.layouts), 1)
     tokens = total(body(m, TOKENS))

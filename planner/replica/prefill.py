@@ -1,8 +1,8 @@
 """Prefill of one replica: how long a prompt takes, what it adds to the steps of others, how much work it queues.
 
-``mixed`` steps (Agrawal et al., *Sarathi-Serve*, OSDI 2024): a prompt rides in ceil(P / c) decode steps, c being the token
-budget less the decoding sequences, and adds to each only what the larger step costs more. ``separate`` steps (and prefill
-pools): its own steps, during which nothing decodes.
+``mixed`` steps (Agrawal et al., *Sarathi-Serve*, OSDI 2024): a prompt rides in ceil(P / c) decode steps, c being the
+token budget less the decoding sequences, and adds to each only what the larger step costs more. ``separate`` steps
+(and prefill pools): its own steps, during which nothing decodes.
 """
 
 from dataclasses import dataclass

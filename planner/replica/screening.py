@@ -22,9 +22,10 @@ FAR = 2.5
 
 
 def mean_capacity(replicas: "Replicas") -> "Floats":
-    """Requests that one replica carries with mean TPOT, and the mean prompt, within the promises, (n,) [req/s].
+    """Return the requests that one replica carries with its means within the promises, (n,) [req/s].
 
-    An upper bound of what the percentiles allow: the mean of a promise that most requests must meet lies below the limit.
+    An upper bound of what the percentiles allow: the mean of a promise that most requests must meet lies below the
+    limit.
     """
     subject, op = replicas.subject, replicas.operating
     rate = replicas.tables.rate
@@ -34,7 +35,7 @@ def mean_capacity(replicas: "Replicas") -> "Floats":
     if limits and replicas.role != "prefill":
         good = each <= min(limits)
     best = np.where(good, rate, 0.0)[replicas.pair]
-    within = np.where(BATCHES <= np.maximum(column(op.batch_limit), 1.0), best, 0.0).max(axis=1)
+    within = np.where(np.maximum(column(op.batch_limit), 1.0) >= BATCHES, best, 0.0).max(axis=1)
     return np.minimum(within, op.saturation) if replicas.role != "prefill" else op.saturation
 
 

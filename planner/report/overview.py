@@ -126,7 +126,7 @@ def _binding(answer: Recommendation) -> Facts:
 
 
 def _today(plans: tuple[WorkloadPlan, ...]) -> tuple[Line, ...]:
-    """What runs today, a line for each workload that says so among its reasons."""
+    """Say what runs today, a line for each workload that says so among its reasons."""
     found = [(plan.name, reason) for plan in plans for reason in plan.reasons if reason.startswith(TODAY)]
     return tuple(Line(f"{name}: {reason.removeprefix(TODAY)}") for name, reason in found)
 

@@ -1,13 +1,14 @@
 """JSON Schemas of documents and answers, with the docstring under each field as its description.
 
-pydantic can read those docstrings itself, but does so whenever a class is made, which costs a tenth of a second at every
-start; a schema is wanted now and then.
+pydantic can read those docstrings itself, but does so whenever a class is made, which costs a tenth of a second at
+every start; a schema is wanted now and then.
 """
 
 import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
@@ -63,7 +64,7 @@ def field_docstrings(kind: type[BaseModel]) -> dict[str, str]:
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
         lines = body.body if isinstance(body, ast.ClassDef) else []
-        for field, text in zip(lines, lines[1:], strict=False):
+        for field, text in pairwise(lines):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
                 value = text.value
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
