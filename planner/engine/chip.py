@@ -122,7 +122,7 @@ def chip(
 
     """
     assumed: list[str] = []
-    formats: dict[str, FormatBlock] = dict(efficiency.formats)
+    formats: dict[str, FormatBlock] = {str(name): block for name, block in efficiency.formats.items()}
     names = [f"{weights}_block"] if block and f"{weights}_block" in formats else []
     names += [name for name in (weights, "bf16") if name in formats]
     chain = [(name, formats[name]) for name in dict.fromkeys(names)]

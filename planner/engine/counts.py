@@ -56,7 +56,7 @@ class Routed:
 def _linear(
     name: str,
     layers: int,
-    shape: "tuple[Floats | float, Floats | float]",
+    shape: "tuple[Floats | Ints | float, Floats | Ints | float]",
     bits: float,
     ranks: int,
     *,
@@ -76,7 +76,7 @@ def _linear(
 def _attention(group: "LayerGroup", hidden: int, tp: "Ints", bits: float) -> list[Linear]:
     """Projections around attention. KV heads are replicated where TP exceeds them; MLA's down-projections always."""
     a, n = group.attention, group.count
-    parts: list[tuple[str, tuple[Floats | float, Floats | float]]]
+    parts: list[tuple[str, tuple[Floats | Ints | float, Floats | Ints | float]]]
     if a.kind == "gqa":
         value = a.value_dim or a.head_dim
         local = np.maximum(1, a.kv_heads // tp)
