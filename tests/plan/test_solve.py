@@ -382,7 +382,7 @@ def test_figures_that_make_no_sense_are_refused() -> None:
 
 def test_a_search_out_of_branches_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the solver stops without an answer after a plan was placed, that plan stands, with its gap."""
-    once = iter([solving.minimise])
+    once = iter([programme.minimise])
 
     def stop(made: programme.Programme, cost: Floats, rows: Sequence[programme.Row], gap: float) -> programme.Solution:
         for run in once:
