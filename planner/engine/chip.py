@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Fit)
 
 BITS = {"bf16": 16.0, "fp8": 8.0, "int8": 8.0, "int4": 4.25, "mxfp4": 4.25, "nvfp4": 4.5}
-"""Bits of a weight with its scales. OCP Microscaling v1.0: 4 + 8/32 bits; NVFP4: 4 + 8/16 bits; int4: 4 + 32/128
-bits."""
+"""Bits of a weight with its scales. OCP Microscaling v1.0: 4 + 8/32; NVFP4: 4 + 8/16; int4: 4 + 32/128."""
 ACTIVATION_BYTES = 2.0
 """Activations travel between kernels and accelerators as 16-bit floats."""
 
@@ -38,9 +37,9 @@ class Chip:
     weights: "NumberFormat"
     kv: "KvFormat"
     peak: float
-    """Dense peak of linear layers [FLOP/s]."""
+    """Dense peak that the compute share of ``gemm`` refers to [FLOP/s]."""
     attention_peak: float
-    """Dense peak of attention [FLOP/s]."""
+    """Dense peak that the compute share of ``prefill_attention`` refers to [FLOP/s]."""
     bandwidth: float
     """Memory bandwidth [B/s]."""
     usable: float
@@ -64,7 +63,7 @@ class Chip:
     decode_attention: DecodeAttention
     experts: Experts
     experts_peak: float
-    """Dense peak of routed experts [FLOP/s]."""
+    """Dense peak that the compute share of ``experts`` refers to [FLOP/s]."""
     collectives: Collectives
     scale_out: ScaleOut
     overhead: Overhead
@@ -73,24 +72,26 @@ class Chip:
     """Groups of numbers that are not measured on this hardware and engine."""
 
 
-def compute_format(weights: "NumberFormat", hardware: "HardwareCard") -> "ComputeFormat":
-    """Format in which the matrix units multiply weights of a format: its own where they can, else 16 bits.
-
-    int4 is weight-only. Formats of 4 bits need fp4 units, otherwise weights are widened on the fly.
-    """
-    wanted: dict[str, ComputeFormat] = {"fp8": "fp8", "int8": "int8", "mxfp4": "fp4", "nvfp4": "fp4"}
-    choice = wanted.get(weights, "bf16")
-    return choice if choice in hardware.peak.rates else "bf16"
+UNITS: "dict[str, ComputeFormat]" = {"fp8": "fp8", "fp8_block": "fp8", "int8": "int8", "mxfp4": "fp4", "nvfp4": "fp4"}
+"""Matrix units of a number format where its block names none; int4 is weight-only, so it runs on 16-bit units."""
 
 
-def _pick(blocks: list[tuple[str, FormatBlock]], part: str, kind: type[T], assumed: list[str]) -> T:
-    """First block that has the kernel; a later one than asked for is an assumption."""
+def units(name: str, block: FormatBlock, hardware: "HardwareCard") -> "ComputeFormat":
+    """Matrix units whose peak the compute shares of a block refer to: those named, or the format's own if any."""
+    wanted = block.peak or UNITS.get(name, "bf16")
+    return wanted if wanted in hardware.peak.rates else "bf16"
+
+
+def _pick(
+    blocks: list[tuple[str, FormatBlock]], part: str, kind: type[T], hardware: "HardwareCard", assumed: list[str]
+) -> tuple[T, float]:
+    """Find the first block that has the kernel, and its peak [FLOP/s]; a later block than asked for is assumed."""
     for position, (name, block) in enumerate(blocks):
         found = getattr(block, part)
         if isinstance(found, kind):
             if position or found.basis != "measured":
                 assumed.append(f"{part} {blocks[0][0]}" + (f" as {name}" if position else ""))
-            return found
+            return found, hardware.peak.rates[units(name, block, hardware)]
     msg = f"efficiency card has no {part} for any of {', '.join(name for name, _ in blocks)}"
     raise ValueError(msg)
 
@@ -130,8 +131,6 @@ def chip(
     caches: list[tuple[str, FormatBlock]] = [
         (name, formats[name]) for name in dict.fromkeys((kv, "bf16")) if name in formats
     ]
-    rates = hardware.peak.rates
-    linear = rates[compute_format(weights, hardware)]
     for part, fit in (
         ("overhead", efficiency.overhead),
         ("scale_out", efficiency.scale_out),
@@ -140,12 +139,17 @@ def chip(
     ):
         if fit.basis != "measured":
             assumed.append(part)
+    gemm, peak = _pick(chain, "gemm", Gemm, hardware, assumed)
+    half, half_peak = _pick(wide, "gemm", Gemm, hardware, [])
+    first, attention_peak = _pick(caches, "prefill_attention", PrefillAttention, hardware, assumed)
+    later, _ = _pick(caches, "decode_attention", DecodeAttention, hardware, assumed)
+    experts, experts_peak = _pick(chain, "experts", Experts, hardware, assumed)
     return Chip(
         hardware=hardware.name,
         weights=weights,
         kv=kv,
-        peak=linear,
-        attention_peak=rates["bf16"],
+        peak=peak,
+        attention_peak=attention_peak,
         bandwidth=hardware.memory.bandwidth,
         usable=hardware.memory.usable,
         link=hardware.scale_up.bandwidth,
@@ -153,13 +157,13 @@ def chip(
         node=hardware.node.accelerators,
         scale_out_link=scale_out or hardware.scale_out.bandwidth,
         host_link=hardware.host.bandwidth,
-        gemm=_pick(chain, "gemm", Gemm, assumed),
-        half=_pick(wide, "gemm", Gemm, []),
-        half_peak=rates["bf16"],
-        prefill_attention=_pick(caches, "prefill_attention", PrefillAttention, assumed),
-        decode_attention=_pick(caches, "decode_attention", DecodeAttention, assumed),
-        experts=_pick(chain, "experts", Experts, assumed),
-        experts_peak=linear,
+        gemm=gemm,
+        half=half,
+        half_peak=half_peak,
+        prefill_attention=first,
+        decode_attention=later,
+        experts=experts,
+        experts_peak=experts_peak,
         collectives=efficiency.collectives,
         scale_out=efficiency.scale_out,
         overhead=efficiency.overhead,
