@@ -62,8 +62,9 @@ class Layouts:
 
     @property
     def expert_tp(self) -> "Ints":
-        """Ways in which one expert is cut, (n,)."""
-        return self.tp * self.dp // self.ep
+        """Ways in which one expert is cut, (n,); 1 where ``ep`` does not divide tp x dp, which no engine loads."""
+        ways: Ints = np.maximum(self.tp * self.dp // self.ep, 1)
+        return ways
 
 
 def candidates(model: "ModelCard", largest: int = LARGEST) -> Layouts:
@@ -110,8 +111,9 @@ def legality(
     """Bit mask of reasons why the engine could not load each layout, (n,); 0 where it can.
 
     Heads divide by TP and KV heads divide by TP or TP by them (then KV is replicated); widths divide; shards do not cut
-    quantisation blocks (a block of 128 and an expert of width 1,536 exclude 8 ways); experts divide by EP; TP stays
-    inside the scale-up domain; a replica is a share of a node that divides it, or whole nodes.
+    quantisation blocks (a block of 128 and an expert of width 1,536 exclude 8 ways); experts and tp x dp divide by EP;
+    a dense model has no experts to spread; TP stays inside the scale-up domain; a replica is a share of a node that
+    divides it, or whole nodes.
     """
     size = layouts.accelerators
     out = np.zeros(len(layouts), np.int64)
@@ -124,6 +126,9 @@ def legality(
                 out |= np.where((ways == 1) | whole, 0, int(Reason.QUANT_BLOCK))
         if group.ffn.kind == "moe":
             out |= np.where(group.ffn.experts % layouts.ep == 0, 0, int(Reason.EXPERTS))
+    sparse = any(group.ffn.kind == "moe" for group in model.layers)
+    spread = (layouts.tp * layouts.dp % layouts.ep == 0) & (sparse | (layouts.ep == 1))
+    out |= np.where(spread, 0, int(Reason.EXPERTS))
     even = np.where(size <= chip.node, chip.node % np.minimum(size, chip.node) == 0, size % chip.node == 0)
     inside = layouts.tp <= min(chip.domain, max(chip.node, 8))
     out |= np.where(even & inside, 0, int(Reason.LINKS))
