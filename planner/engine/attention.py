@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.engine.cache import INDEX_SCALE_BYTES, kv_bytes_per_token, state_bytes
+
 if TYPE_CHECKING:
     from planner.numeric import Floats, Ints
     from planner.spec.model import Attention
@@ -36,6 +38,8 @@ class Cost:
     """Keys that a query can see at most."""
     index_bytes: float
     """Bytes of the sparse-attention index read for one context token [B]."""
+    index_flops: float
+    """FLOPs of scoring one key for one query, before ``window`` is applied [FLOP]; every accelerator scores all."""
     local_heads: "Floats"
     """KV heads on one accelerator."""
 
@@ -44,37 +48,37 @@ def cost(attention: "Attention", tp: "Ints", kv: str) -> Cost:
     """Count attention under TP: heads are divided, KV heads at most to one a rank, MLA's latent cache not at all.
 
     MLA prefill runs with expanded heads, decode with absorbed up-projections in the latent space (DeepSeek-V2,
-    arXiv:2405.04434, section 2.1); linear attention keeps one state of key_dim x value_dim per value head (Yang et al.,
-    *Gated Delta Networks*, arXiv:2412.06464).
+    arXiv:2405.04434, section 2.1). A sparse-attention index scores all keys with its own heads before the best are read
+    (DeepSeek-V3.2, arXiv:2512.02556, section 2). Linear attention keeps one state of key_dim x value_dim per value head
+    and passes it three times with 2 FLOPs an element: decay and delta, update, read (Yang et al., *Gated Delta
+    Networks*, arXiv:2412.06464).
 
     >>> from planner.spec.model import GroupedAttention
     >>> a = GroupedAttention(kind="gqa", heads=64, kv_heads=8, head_dim=128)
     >>> cost(a, np.array([1, 8, 16]), "bf16").token_bytes
     array([4096.,  512.,  512.])
     """
-    width = WIDTH[kv]
     zero = np.zeros(len(tp))
+    stored = kv_bytes_per_token(attention, int(8 * WIDTH[kv]), tp).astype(float)
     if attention.kind == "gqa":
         value = attention.value_dim or attention.head_dim
         local = np.maximum(1.0, attention.kv_heads / tp)
         pair = 2.0 * (attention.heads / tp) * (attention.head_dim + value)
         window = float(attention.window) if attention.window else np.inf
-        return Cost(pair, pair, local * (attention.head_dim + value) * width, zero, zero, window, 0.0, local)
+        return Cost(pair, pair, stored, zero, zero, window, 0.0, 0.0, local)
     if attention.kind == "mla":
         heads, latent = attention.heads / tp, attention.kv_rank
         pair = 2.0 * heads * (attention.nope_dim + attention.rope_dim + attention.value_dim)
         decode = 2.0 * heads * (2.0 * latent + attention.rope_dim)
-        stored = zero + (latent + attention.rope_dim) * width
-        window, index = np.inf, 0.0
+        window, index, scoring = np.inf, 0.0, 0.0
         if attention.indexer:
-            window, index = float(attention.indexer.top_k), attention.indexer.head_dim + 4.0
-        return Cost(pair, decode, stored, zero, zero, window, index, zero + 1.0)
+            one = attention.indexer
+            window, index, scoring = float(one.top_k), one.head_dim + INDEX_SCALE_BYTES, 2.0 * one.heads * one.head_dim
+        return Cost(pair, decode, stored - index, zero, zero, window, index, scoring, zero + 1.0)
     heads = attention.value_heads / tp
-    state = heads * attention.key_dim * attention.value_dim
-    per_token = 6.0 * state
-    return Cost(
-        zero, zero, zero, STATE_PASSES * state * attention.state_bits / 8.0, per_token, 0.0, 0.0, np.maximum(heads, 1.0)
-    )
+    moved = STATE_PASSES * state_bytes(attention, tp).astype(float)
+    worked = 6.0 * heads * attention.key_dim * attention.value_dim
+    return Cost(zero, zero, zero, moved, worked, 0.0, 0.0, 0.0, np.maximum(heads, 1.0))
 
 
 def causal_pairs(start: "Floats", tokens: "Floats", window: float) -> "Floats":

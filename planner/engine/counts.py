@@ -31,7 +31,7 @@ class Linear:
     traffic: "Floats"
     """Activations read and written for one token [B]."""
     wide: bool
-    """Whether the weights stay in 16 bits whatever the model's format."""
+    """Whether the weights are in 16 bits, whatever the model's format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,17 @@ def _linear(
     layers: int,
     shape: "tuple[Floats | Ints | float, Floats | Ints | float]",
     bits: float,
-    ranks: int,
-    *,
-    wide: bool = False,
+    table: int,
 ) -> Linear:
-    rows, columns = (np.asarray(side, float) + np.zeros(ranks) for side in shape)
+    # The sides of the matrix on one accelerator, in each of the table's layouts.
+    rows, columns = (np.asarray(side, float) + np.zeros(table) for side in shape)
     return Linear(
         name,
         layers,
         flops=2.0 * rows * columns,
         weight=rows * columns * bits / 8.0,
         traffic=ACTIVATION_BYTES * (rows + columns),
-        wide=wide,
+        wide=bits == BITS["bf16"],
     )
 
 
@@ -112,7 +111,7 @@ def _dense(ffn: "DenseFfn", group: "LayerGroup", hidden: int, tp: "Ints", bits: 
 
 
 def _around_experts(ffn: "MoeFfn", group: "LayerGroup", hidden: int, tp: "Ints", bits: float) -> list[Linear]:
-    parts = [_linear("router", group.count, (hidden, ffn.experts), BITS["bf16"], len(tp), wide=True)]
+    parts = [_linear("router", group.count, (hidden, ffn.experts), BITS["bf16"], len(tp))]
     if ffn.shared_intermediate:
         inner = ffn.shared_intermediate / tp
         parts.append(_linear("shared expert up", group.count, (hidden, 2 * inner), bits, len(tp)))
@@ -153,9 +152,7 @@ def operators(
         else:
             linear += _around_experts(group.ffn, group, model.hidden, layouts.tp, rest)
             routed.append(_routed(group.ffn, group, model.hidden, layouts, bits))
-    head = _linear(
-        "output head", 1, (model.hidden, model.vocabulary / layouts.tp), BITS["bf16"], len(layouts), wide=True
-    )
+    head = _linear("output head", 1, (model.hidden, model.vocabulary / layouts.tp), BITS["bf16"], len(layouts))
     return tuple(linear), tuple(routed), head
 
 
@@ -172,8 +169,16 @@ def distinct_experts(experts: "Floats | float", top_k: float, tokens: "Floats") 
     return experts * -np.expm1(tokens * np.log1p(-np.minimum(top_k / np.asarray(experts, float), 1 - 1e-12)))
 
 
+def stage_share(model: "ModelCard", layouts: "Layouts") -> "Floats":
+    """Share of the layers that the fullest pipeline stage holds, (n,): stages hold whole layers.
+
+    Of 61 layers in two stages, one has 31.
+    """
+    return np.asarray(np.ceil(model.depth / layouts.pp) / model.depth, float)
+
+
 def weight_bytes(model: "ModelCard", weights: "NumberFormat", checkpoint: "Checkpoint", layouts: "Layouts") -> "Floats":
-    """Weights held by one accelerator, (n,) [B]: layers over stages, embedding and head over TP.
+    """Weights held by one accelerator of the fullest stage, (n,) [B]: embedding and head are divided over TP.
 
     Norms and biases are below 0.1 % and left out; the first or last stage also holds an embedding table.
     """
@@ -182,4 +187,4 @@ def weight_bytes(model: "ModelCard", weights: "NumberFormat", checkpoint: "Check
     layers = layers + sum((op.layers * op.local * op.weight for op in routed), np.zeros(len(layouts)))
     tables = 1 if model.tied_embeddings else 2
     ends = np.where(layouts.pp > 1, 1.0, float(tables)) * head.weight
-    return layers / layouts.pp + ends + model.learned_positions * model.hidden * ACTIVATION_BYTES
+    return layers * stage_share(model, layouts) + ends + model.learned_positions * model.hidden * ACTIVATION_BYTES
