@@ -100,7 +100,7 @@ def column(values: "Floats | Ints") -> "Floats":
 def fullest(tokens: "Floats", ranks: "Floats") -> "Floats":
     r"""Tokens (or sequences) of the fullest of ``ranks`` ranks that share ``tokens`` at random.
 
-    .. math:: m / r + \sqrt{2 \ln r \; m / r}, \quad \text{at most } m
+    .. math:: m / r + \sqrt{2 \ln r \; m / r}, \quad \text{at least 1, at most } m
 
     The mean of the largest of r normal variables with mean and variance m / r is at most that (e.g. Boucheron, Lugosi,
     Massart, *Concentration Inequalities*, 2013, theorem 2.5).
@@ -109,7 +109,8 @@ def fullest(tokens: "Floats", ranks: "Floats") -> "Floats":
     (array([64.]), array([13.77]))
     """
     mean = tokens / ranks
-    return np.minimum(mean + np.sqrt(2.0 * np.log(ranks) * mean), tokens)
+    # One token is on one rank, however many ranks there are.
+    return np.minimum(np.maximum(mean + np.sqrt(2.0 * np.log(ranks) * mean), 1.0), tokens)
 
 
 def _linear_time(op: Linear, chip: "Chip", tokens: "Floats") -> OperatorTime:
@@ -121,13 +122,16 @@ def _linear_time(op: Linear, chip: "Chip", tokens: "Floats") -> OperatorTime:
 
 
 def _routed_time(op: Routed, chip: "Chip", layouts: "Layouts", tokens: "Floats") -> OperatorTime:
-    """Routed experts. Weights are read for the experts that any token visits, never for top-k alone."""
+    """Routed experts. Weights are read for the experts that any token visits, never for top-k alone.
+
+    The rows of each expert are padded to whole tiles: (tile - 1) / 2 rows more on average, and at least one tile.
+    """
     fit = chip.experts
     ep, everyone = column(layouts.ep), column(layouts.dp) * tokens
     touched = distinct_experts(float(op.experts), float(op.top_k), everyone) / ep
     skew = np.where(ep > 1, chip.imbalance.experts, 1.0)
     rows = everyone * op.top_k / ep * skew
-    padded = np.maximum(touched * fit.tile, rows + touched * (fit.tile / 2.0))
+    padded = np.maximum(touched * fit.tile, rows + touched * ((fit.tile - 1.0) / 2.0))
     activations = op.layers * rows * column(op.traffic) / (fit.activation * chip.bandwidth)
     flops = op.layers * padded * column(op.row_flops) / (fit.compute * chip.experts_peak)
     weights = op.layers * touched * column(op.weight) / (fit.memory * chip.bandwidth)
@@ -224,12 +228,13 @@ def decode_attention(m: Machine, batch: "Floats", contexts: "tuple[Floats, Float
     values, shares = contexts
     mean = float(values @ shares)
     flop, moved, kernels = np.zeros(1), np.zeros(1), 0.0
+    # The card has no compute share of decode attention: that of prefill stands in.
     for layers, one in m.attention:
         seen = float(np.minimum(values, one.window) @ shares)
         sequence = seen * one.token_bytes + mean * one.index_bytes + one.sequence_bytes
         spread = column(fit.spread / one.local_heads) * np.ones_like(batch)
         moved = moved + layers * column(sequence) * (batch + np.minimum(spread, spread * batch))
-        flop = flop + layers * column(seen * one.decode_flops + one.token_flops) * batch
+        flop = flop + layers * column(seen * one.decode_flops + mean * one.index_flops + one.token_flops) * batch
         kernels += layers * fit.kernel
     busy = np.where(batch > 0, 1.0, 0.0)
     peak = chip.attention_peak * chip.prefill_attention.compute
@@ -244,7 +249,9 @@ def prefill_attention(
 
     Arrays (k,) or (n, k); ``row`` (n,) chooses layouts of the machine, all of them in order where absent. Each chunk
     reads the cache of all tokens before it (Agrawal et al., *Sarathi-Serve*, OSDI 2024, section 4: N (N - 1) / 2
-    chunks re-read).
+    chunks re-read), and its own; where a window caps what a query sees, the window before it and its own.
+
+    Arithmetic and memory traffic add up, as on the efficiency card; the sum is booked to arithmetic.
     """
     chip, fit = m.chip, m.chip.prefill_attention
     chunks = np.ceil(np.maximum(tokens, 1.0) / chunk)
@@ -255,11 +262,15 @@ def prefill_attention(
     chosen = slice(None) if row is None else row
     for layers, one in m.attention:
         pairs = causal_pairs(start, tokens, one.window)
-        flop = flop + layers * (column(one.pair_flops[chosen]) * pairs + column(one.token_flops[chosen]) * tokens)
-        moved = moved + layers * (column(one.token_bytes[chosen]) * np.minimum(history, chunks * one.window))
+        scored = one.index_flops * causal_pairs(start, tokens, np.inf)
+        own = column(one.pair_flops[chosen]) * pairs + column(one.token_flops[chosen]) * tokens
+        flop = flop + layers * (own + scored)
+        read = column(one.token_bytes[chosen]) * np.minimum(history, chunks * one.window + tokens)
+        moved = moved + layers * (read + one.index_bytes * history)
         kernels += layers * fit.kernel
     moved_time = moved / (fit.memory * chip.bandwidth)
-    return OperatorTime("prefill attention", flop / reach, moved_time, np.zeros(1), kernels * chunks, fit.band)
+    arithmetic = flop / reach + moved_time
+    return OperatorTime("prefill attention", arithmetic, moved_time, np.zeros(1), kernels * chunks, fit.band)
 
 
 def total(operators_: tuple[OperatorTime, ...]) -> "Floats":
