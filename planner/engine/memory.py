@@ -8,7 +8,8 @@ import numpy as np
 from planner.engine.attention import WIDTH
 from planner.engine.cache import sequence_bytes
 from planner.engine.chip import ACTIVATION_BYTES, BITS
-from planner.engine.counts import weight_bytes
+from planner.engine.counts import stage_share, weight_bytes
+from planner.engine.matrices import ffn_matrices, matrices
 
 if TYPE_CHECKING:
     from planner.engine.layouts import Layouts
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 LOGIT_BYTES = 4.0
 """Logits are sampled as 32-bit floats."""
+ADAPTED = {"query", "key", "value", "output", "query_down", "query_up", "kv_down", "kv_up"}
+"""Matrices around attention that take an adapter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +93,28 @@ def memory(
 
 
 def kv_per_sequence(m: "Machine", context: "Floats", block: int) -> "Floats":
-    """Cache and state of one sequence on one accelerator of its rank, block-rounded, (n, k) [B] for contexts (k,)."""
+    """Cache and state of one sequence on one accelerator of its rank, block-rounded, (n, k) [B] for contexts (k,).
+
+    With pipeline stages: on the fullest one.
+    """
     bits = int(8 * WIDTH[m.chip.kv])
     tokens = np.rint(np.atleast_1d(context)).astype(np.int64)
     held = sequence_bytes(m.model, tokens[np.newaxis, :], bits, m.layouts.tp[:, np.newaxis], block)
-    return np.asarray(held, float) / m.layouts.pp[:, np.newaxis]
+    return np.asarray(held, float) * stage_share(m.model, m.layouts)[:, np.newaxis]
 
 
 def adapter_parameters(model: "ModelCard", rank: int, targets: str) -> float:
     """Parameters of one LoRA adapter: r (h_in + h_out) for each adapted matrix (S-LoRA, arXiv:2311.03285, section 2).
 
-    Adapted are q, k, v and o, or those and the dense feed-forward matrices; routed experts are not.
+    Adapted are the matrices around attention (not an index, gates and decays of linear attention), or those and the
+    dense feed-forward matrices; routed and shared experts are not.
     """
     total = 0.0
     for group in model.layers:
-        a, h = group.attention, model.hidden
-        if a.kind == "gqa":
-            value = a.value_dim or a.head_dim
-            q, k, v, o = a.heads * a.head_dim, a.kv_heads * a.head_dim, a.kv_heads * value, a.heads * value
-            sides = 4 * h + q + k + v + o
-        elif a.kind == "mla":
-            sides = 2 * h + a.heads * (a.nope_dim + a.rope_dim + a.value_dim) + a.kv_rank
-        else:
-            sides = 2 * h + 2 * a.value_heads * a.value_dim
+        parts = [one for one in matrices(group.attention, model.hidden) if one.name in ADAPTED]
         if targets == "all" and group.ffn.kind == "dense":
-            sides += (3 if group.ffn.gated else 2) * (h + group.ffn.intermediate)
-        total += group.count * rank * sides
+            parts += ffn_matrices(group.ffn, model.hidden)
+        total += group.count * rank * sum(one.rows + one.columns for one in parts)
     return total
 
 

@@ -24,7 +24,7 @@ class Adapted:
 
     spec: "Adapters"
     size: float
-    """Bytes of one adapter, on all accelerators of a TP group together [B]."""
+    """Bytes of one adapter, on all accelerators of a rank together [B]."""
     flops: float
     """FLOPs of one token [FLOP]."""
     popularity: "Floats"
@@ -35,15 +35,15 @@ class Adapted:
 
         Sum over adapters of 1 - (1 - p)^b.
         """
-        flat = np.asarray(batch, float).ravel()
-        misses = np.exp(flat[:, np.newaxis] * np.log1p(-np.minimum(self.popularity, 1 - 1e-12)))
-        found: Floats = (len(self.popularity) - misses.sum(axis=1)).reshape(np.shape(batch))
+        sizes, place = np.unique(np.asarray(batch, float), return_inverse=True)
+        misses = np.exp(sizes[:, np.newaxis] * np.log1p(-np.minimum(self.popularity, 1 - 1e-12)))
+        found: Floats = (len(self.popularity) - misses.sum(axis=1))[place].reshape(np.shape(batch))
         return found
 
     def reading(self, m: "Machine", batch: "Floats") -> "Floats":
         """Time to read the adapters of ``batch`` (n, g) sequences in a step [s]."""
         rate = m.chip.decode_attention.memory * m.chip.bandwidth * column(m.layouts.tp)
-        return self.distinct(batch[:1]) * self.size / rate
+        return self.distinct(batch) * self.size / rate
 
     def operators(self, m: "Machine", tokens: "Floats", batch: "Floats") -> tuple[OperatorTime, ...]:
         """Adapters' part of a step of ``tokens`` (n, g) tokens and ``batch`` sequences."""
@@ -61,6 +61,5 @@ def adapted(m: "Machine", spec: "Adapters") -> Adapted:
 
 
 def resident_bytes(work: Adapted, batch: "Ints") -> "Floats":
-    """Memory of the adapters that a full ``batch`` (n,) uses at once, on a TP group [B]; others wait in host memory."""
-    sizes, place = np.unique(batch, return_inverse=True)
-    return work.distinct(sizes.astype(float))[place] * work.size
+    """Memory of the adapters that a full ``batch`` (n,) uses at once, on a rank [B]; others wait in host memory."""
+    return work.distinct(batch.astype(float)) * work.size

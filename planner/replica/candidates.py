@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from planner.engine import layouts as lay
-from planner.engine.counts import weight_bytes
+from planner.engine.counts import stage_share, weight_bytes
 from planner.engine.memory import Memory, kv_per_sequence, memory
 from planner.engine.reasons import Reason
 from planner.engine.step import Machine, machine
@@ -191,7 +191,10 @@ def judge(of: Bench, role: Role, rows: "tuple[Ints, Ints, Ints]") -> Replicas:
     subject, m = of.subject, of.machine
     traffic, engine = subject.traffic, subject.engine
     ranks = m.layouts.dp[row]
-    resident = np.zeros(len(row)) if of.adapters is None else resident_bytes(of.adapters, limit) / m.layouts.tp[row]
+    resident = np.zeros(len(row))
+    if of.adapters is not None:
+        # Each stage holds the adapters of its own layers.
+        resident = resident_bytes(of.adapters, limit) / m.layouts.tp[row] * stage_share(m.model, m.layouts)[row]
     held = memory(m, subject.checkpoint, engine, budget, limit, resident, row)
     rejected = of.legal[row] | np.where(of.longest[row] > held.kv, int(Reason.MEMORY), 0)
     # With mean mu and deviation sigma of a sequence's bytes, b sequences fit where mu b + 2 sigma sqrt(b) does.
