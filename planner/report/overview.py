@@ -10,6 +10,12 @@ TODAY = "today: "
 """How a reason begins that tells of what runs today."""
 SHOWN = 3
 """Sensitivities and rejection reasons named on one screen."""
+LEGEND = Paragraph(
+    Line(
+        "Second lines are 80 % bands. Pools and nodes count spares; load, latencies and shares are without.", Tone.QUIET
+    )
+)
+"""What a newcomer cannot read off the table."""
 FULL = 0.97
 """Load from which percentiles have no value."""
 
@@ -20,7 +26,7 @@ def overview(answer: Recommendation, *, explain: bool = False) -> tuple[Block, .
     if answer.infeasible:
         blocks.append(_binding(answer))
     if answer.workloads:
-        blocks += [_workloads(answer.workloads), _why(answer.workloads)]
+        blocks += [_workloads(answer.workloads), LEGEND, _why(answer.workloads)]
     return (*blocks, _rest(answer, "below" if explain else "listed by --explain"))
 
 
@@ -41,7 +47,7 @@ def _title(answer: Recommendation) -> Heading:
 
 def _cluster(answer: Recommendation) -> Paragraph:
     use = answer.cluster
-    spare = f" ({use.spare_nodes} in reserve)" if use.spare_nodes else ""
+    spare = f" (spares fill {use.spare_nodes})" if use.spare_nodes else ""
     words = [
         f"{use.nodes_used:,} of {plural(use.nodes, 'node')} used{spare}, {use.nodes - use.nodes_used:,} left",
         f"{use.accelerators_used:,} of {use.accelerators:,} accelerators",
@@ -151,8 +157,9 @@ def _failure(plans: tuple[WorkloadPlan, ...]) -> str:
     if not shares:
         return "no interactive workload"
     share, name = min(shares, key=lambda pair: pair[0])
-    lost = sum(plan.failure.one_node_lost.requests_lost for plan in plans)
-    return f"{name} is hit most and keeps {percent(share)}; up to {number(lost)} requests in flight are lost"
+    # Workloads that share pools lose the same requests, which count once.
+    lost = {tuple(pool.id for pool in plan.pools): plan.failure.one_node_lost.requests_lost for plan in plans}
+    return f"{name} is hit most and keeps {percent(share)}; at most {sum(lost.values()):,.0f} requests in flight go"
 
 
 def _runner_up(answer: Recommendation) -> str:

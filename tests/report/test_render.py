@@ -51,7 +51,8 @@ def test_the_plan_reads_at_a_glance(answer: Recommendation, width: int) -> None:
     text = squeezed(render(answer, "terminal", width=width))
     for said in (
         "orbit: every promise holds, within all budgets",
-        "12 of 16 nodes used (1 in reserve), 4 left",
+        "12 of 16 nodes used (spares fill 1), 4 left",
+        "Second lines are 80 % bands.",
         "TP4 x6, 1 spare",
         "prefill TP4 x4, 1 spare",
         "decode TP4 DP2 EP8 x3, 1 spare",
@@ -224,3 +225,12 @@ def test_a_form_loads_only_what_it_needs(form: str, absent: str, answer: Recomme
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout
+
+
+def test_requests_of_a_shared_pool_are_lost_once(answer: Recommendation) -> None:
+    lost = answer.workloads[0].failure.one_node_lost.model_copy(update={"requests_lost": 20.0})
+    plan = answer.workloads[0]
+    plan = plan.model_copy(update={"failure": plan.failure.model_copy(update={"one_node_lost": lost})})
+    other = plan.model_copy(update={"name": "other"})
+    text = render(answer.model_copy(update={"workloads": (plan, other)}), "terminal")
+    assert "at most 20 requests in flight" in squeezed(text)
