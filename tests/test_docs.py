@@ -5,6 +5,9 @@ that ends in ``# exit status N`` must end with N, any other with 0. A ``python``
 prompts, and must run as it is where it has none. A ``yaml`` block whose first line is a comment with a file name is
 that file for the blocks after it. All blocks of a document share a folder and a Python namespace. A ``sh`` block sets
 something up and is not run here: the continuous integration runs the two of the README.
+
+Where figures have moved on purpose, ``python tests/test_docs.py`` writes the outputs of all documents anew, or of those
+that it is given, but for outputs that leave something out.
 """
 
 import doctest
@@ -12,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,26 +45,31 @@ def commands(body: str) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
-def run_console(body: str, folder: Path) -> None:
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of a document as a reader with a wide terminal would."""
     binaries = Path(sys.executable).parent
     environment = {
         **os.environ,
         "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "100",
+        "COLUMNS": "120",
         "NO_COLOR": "1",
     }
+    return subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def run_console(body: str, folder: Path) -> None:
     for command, expected in commands(body):
-        done = subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            check=False,
-        )
+        done = shell(command, folder)
         status = EXIT_STATUS.search(command)
         assert done.returncode == (int(status[1]) if status else 0), f"$ {command}\n{done.stdout}"
         assert doctest.OutputChecker().check_output(expected, done.stdout, FLAGS), f"$ {command}\n{done.stdout}"
@@ -126,3 +135,27 @@ def test_continuous_integration_runs_the_two_commands_of_the_readme() -> None:
     assert listed.stdout.splitlines() == shell
     assert "planner recommend" in shell[0]
     assert "pytest" in shell[1]
+
+
+def refresh(document: Path) -> None:
+    """Write the outputs of a document anew, but for those that leave something out."""
+    text = document.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for language, body in blocks(document):
+            if language == "console":
+                parts = []
+                for command, shown in commands(body):
+                    output = shell(command, folder).stdout
+                    parts.append(
+                        f"$ {command}\n{shown if '...' in shown else output.rstrip() + chr(10) * bool(output)}"
+                    )
+                text = text.replace(f"```console\n{body}```", f"```console\n{''.join(parts)}```")
+            elif language == "yaml" and (found := FILE_NAME.match(body)):
+                (folder / found["name"]).write_text(body, encoding="utf-8")
+    document.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for path in [Path(name).resolve() for name in sys.argv[1:]] or DOCUMENTS:
+        refresh(path)
