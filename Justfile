@@ -32,6 +32,10 @@ docs:
     mv docs/reference/cli.md.part docs/reference/cli.md
     {{ python }} -m planner.report.reference docs/reference
 
+# Write the golden plans anew; review the difference that it prints
+golden:
+    {{ python }} benchmarks/golden.py
+
 # What continuous integration does
 check:
     .ci/run
