@@ -8,6 +8,7 @@ from planner.engine.layouts import Layouts, legality
 from planner.engine.reasons import DESCRIPTIONS
 from planner.fleet.percentiles import Stage, joint
 from planner.fleet.pools import rows_of
+from planner.plan.offers import PoolChoice
 from planner.plan.subjects import Member, subject
 from planner.replica.candidates import bench, judge
 from planner.spec.catalog import Case
@@ -49,19 +50,15 @@ def _judge(case: Case, pool: CurrentPool, of: list[Member]) -> Today:
         np.array([pool.token_budget or scheduling.token_budget]),
     )
     one = judge(bench(served, table, legal), "mixed", (np.zeros(1, np.int64), limits[1], limits[0]))
-    size = int(one.size[0])
-    label = f"TP{pool.layout.tp}" + (f" PP{pool.layout.pp}" if pool.layout.pp > 1 else "")
-    label += (f" DP{pool.layout.dp}" if pool.layout.dp > 1 else "") + (
-        f" EP{pool.layout.ep}" if pool.layout.ep > 1 else ""
-    )
+    running = PoolChoice(one, 0, pool.replicas, 0)
     bits = int(one.rejected[0])
     if bits:
         text = ", ".join(words for reason, words in DESCRIPTIONS.items() if bits & int(reason))
-        return Today(pool.workloads, label, pool.replicas, size * pool.replicas, {}, text)
+        return Today(pool.workloads, running.layout, running.count, running.accelerators, {}, text)
     share = joint((Stage(rows_of(one, np.zeros(1, np.int64)), pool.replicas),))
     names = [member.spec.name for member in of]
     held = {name: float(value) for name, value in zip(names, share, strict=True)}
-    return Today(pool.workloads, label, pool.replicas, size * pool.replicas, held, None)
+    return Today(pool.workloads, running.layout, running.count, running.accelerators, held, None)
 
 
 def today(case: Case, all_members: tuple[Member, ...]) -> tuple[Today, ...]:

@@ -1,0 +1,49 @@
+"""Reasons name the plan, its rival, and what runs today."""
+
+from functools import lru_cache
+
+from planner.plan.answer import Recommendation
+from planner.plan.options import Shortfall, Stock
+from planner.plan.recommend import recommend
+from planner.plan.why import nodes_short
+from planner.spec.catalog import Catalog, resolve
+
+
+@lru_cache(maxsize=4)
+def answer(name: str) -> Recommendation:
+    catalog = Catalog()
+    return recommend(resolve(catalog.scenario(name), catalog))
+
+
+def test_every_workload_says_what_it_takes_and_what_the_other_way_would() -> None:
+    for name in ("orbit", "quickstart", "rtx-documents"):
+        for plan in answer(name).workloads:
+            assert plan.reasons
+            if plan.predicted.goodput_share is not None:
+                rival = "together" if plan.decision == "split" else "split"
+                (line,) = (line for line in plan.reasons if "take" in line and rival in line)
+                assert f"{sum(pool.accelerators for pool in plan.pools)} accelerator" in line
+
+
+def test_the_night_names_what_it_saves() -> None:
+    works = {plan.name: plan for plan in answer("orbit").workloads}
+    assert "hours that the others leave" in works["nightly"].reasons[0]
+    assert "accelerators of its own" in works["nightly"].reasons[0]
+
+
+def test_today_stands_beside_the_plan_of_every_workload_that_runs() -> None:
+    for plan in answer("orbit").workloads:
+        assert plan.reasons[-1].startswith("today: ")
+    for plan in answer("quickstart").workloads:
+        assert not any("today" in line for line in plan.reasons)
+
+
+def test_missing_nodes_are_told_for_all_and_for_each() -> None:
+    stock = [Stock("a", 3, 8, 1.0, 1.0), Stock("b", 2, 8, 1.0, 1.0)]
+    short = Shortfall((), {"chat": 4, "code": 2}, 7, {"a": 2, "b": 0}, proved=True)
+    whole, *each = nodes_short(short, stock)
+    assert (whole.workload, whole.binding, whole.value, whole.limit) == (None, "nodes", 7.0, 5.0)
+    assert [(change.field, change.from_, change.to) for change in whole.nearest] == [
+        ("cluster.inventory.a.nodes", 3.0, 5.0)
+    ]
+    assert [(one.workload, one.value) for one in each] == [("chat", 4.0), ("code", 2.0)]
