@@ -79,6 +79,8 @@ def _workload(index: int, share: float) -> dict[str, object]:
 def scenario(workloads: int, nodes: int) -> Case:
     """Make up a site; ``nodes`` of four kinds, ``workloads`` of up to ten models."""
     each = [nodes // len(HARDWARE) + (kind < nodes % len(HARDWARE)) for kind in range(len(HARDWARE))]
+    # A pool rounds up and has spares, which weighs more on small sites.
+    share = 1.25 * max(nodes / workloads - 2.0, 0.5)
     document = {
         "name": "site",
         "cluster": {
@@ -89,7 +91,7 @@ def scenario(workloads: int, nodes: int) -> Case:
             ]
         },
         "engine": {"name": "vllm", "version": "0.19"},
-        "workloads": [_workload(index, nodes / workloads) for index in range(workloads)],
+        "workloads": [_workload(index, share) for index in range(workloads)],
         "reserve": {"nodes": 1},
     }
     return resolve(Scenario.model_validate(document), Catalog())

@@ -24,7 +24,7 @@ COMMANDS = (
     ("plan_scale.py", "--runs", "3"),
 )
 """What is recorded, in this order."""
-QUICK = (("evaluations.py", "--runs", "1"), ("plan_scale.py", "--workloads", "2", "--nodes", "8", "--runs", "1"))
+QUICK = (("evaluations.py", "--runs", "1"), ("plan_scale.py", "--workloads", "6", "--nodes", "24", "--runs", "1"))
 """What ``--quick`` runs."""
 
 

@@ -50,8 +50,8 @@ def test_whole_process_times_every_command() -> None:
 
 
 def test_plan_scale_plans_a_feasible_site() -> None:
-    said = run(BENCHMARKS / "plan_scale.py", "--workloads", "2", "--nodes", "8", "--runs", "1")
-    assert said.startswith("2 workloads of 2 models, 8 nodes of 4 kinds: ")
+    said = run(BENCHMARKS / "plan_scale.py", "--workloads", "6", "--nodes", "24", "--runs", "1")
+    assert said.startswith("6 workloads of 6 models, 24 nodes of 4 kinds: ")
     assert "feasible yes" in said
 
 

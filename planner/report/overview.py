@@ -159,7 +159,8 @@ def _failure(plans: tuple[WorkloadPlan, ...]) -> str:
     share, name = min(shares, key=lambda pair: pair[0])
     # Workloads that share pools lose the same requests, which count once.
     lost = {tuple(pool.id for pool in plan.pools): plan.failure.one_node_lost.requests_lost for plan in plans}
-    return f"{name} is hit most and keeps {percent(share)}; at most {sum(lost.values()):,.0f} requests in flight go"
+    flight = f"{sum(lost.values()):,.0f} requests in flight"
+    return f"{name} is hit most and keeps {percent(share)}; at most {flight} are lost"
 
 
 def _runner_up(answer: Recommendation) -> str:
