@@ -60,7 +60,7 @@ def rows_of(replicas: "Replicas", chosen: "Ints", width: "Ints | None" = None) -
         transfer = transfer_time(replicas, traffic.input.value, width[:, np.newaxis].astype(float))
     return Rows(
         traffic=traffic,
-        op=type(op)(op.tables.rows(chosen), op.batch_limit[chosen], op.saturation[chosen]),
+        op=op.rows(chosen),
         work=None if work is None else work.rows(replicas.pair[chosen]),
         decodes=replicas.role != "prefill",
         mixed=replicas.role == "mixed" and replicas.subject.engine.scheduling.steps == "mixed",

@@ -50,10 +50,9 @@ class Rows:
 
     def take(self, index: "Ints") -> "Rows":
         """Return the same pools with only the rows of ``index``, repeated as there."""
-        op = self.op
         return replace(
             self,
-            op=Operating(op.tables.rows(index), op.batch_limit[index], op.saturation[index]),
+            op=self.op.rows(index),
             work=None if self.work is None else self.work.rows(index),
             stages=self.stages[index],
             transfer=self.transfer if len(self.transfer) == 1 else self.transfer[index],
@@ -134,12 +133,16 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
     each = np.minimum(each, 0.999 * op.saturation)
     batch = np.minimum(np.maximum(op.at(each), BATCHES[0]), BATCHES[-1])
     place = spot(batch)
-    step = place.pick(op.tables.step)
+    step = place.pick(op.pairs.step, op.pair)
     if work is None:
         stall = second = wait = waits = residual = np.zeros_like(step)
         lanes, base = np.ones_like(step), np.zeros((len(step), 1))
     else:
-        stall, second, lanes = place.pick(work.added_mean), place.pick(work.added_second), work.lanes
+        stall, second, lanes = (
+            place.pick(work.added_mean, work.row),
+            place.pick(work.added_second, work.row),
+            work.lanes,
+        )
         base, residual = _first_token(rows, each, step, place)
         wait, waits = _queue(rows, each, replicas, place, bursts)
     prompts = each / lanes if work is not None else np.zeros_like(step)
@@ -152,7 +155,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
     wait = wait + excess * BURST / 2.0
     waits = np.where(overloaded, 1.0, waits)
     above = np.minimum(batch * 1.05 + 1.0, BATCHES[-1])
-    slope = np.maximum(spot(above).pick(op.tables.step) - step, 0.0) / np.maximum(above - batch, 1e-9)
+    slope = np.maximum(spot(above).pick(op.pairs.step, op.pair) - step, 0.0) / np.maximum(above - batch, 1e-9)
     spread = slope * np.sqrt(peakedness * batch) + 1e-9
     return Steady(base, residual, wait, waits, step, spread, stall, second, prompts, per_token, batch, overloaded)
 
@@ -162,8 +165,8 @@ def _first_token(rows: Rows, each: "Floats", step: "Floats", place: "Spot") -> "
     work = rows.work
     if work is None:
         raise ValueError("a decode pool has no first token")
-    added = place.pick(work.added)
-    chunks = work.chunks[np.arange(len(step)), place.left + (place.part > HALF)]
+    added = place.pick(work.added, work.row)
+    chunks = work.chunks[work.row, place.left + (place.part > HALF)]
     riding = step if rows.mixed else np.zeros_like(step)
     own = latency(chunks, riding[:, np.newaxis], added, rows.stages[:, np.newaxis])
     mean_added, mean_chunks = added @ work.shares, chunks @ work.shares
@@ -185,7 +188,7 @@ def _queue(rows: Rows, each: "Floats", replicas: "Ints", place: "Spot", bursts: 
     work = rows.work
     if work is None:
         raise ValueError("a decode pool has no prefill queue")
-    served, second = place.pick(rows.op.tables.served), place.pick(work.work_second)
+    served, second = place.pick(rows.op.pairs.served, rows.op.pair), place.pick(work.work_second, work.row)
     load = np.minimum(each * served, 0.999)
     mean = np.maximum(served * work.lanes, 1e-12)
     scv = np.maximum(second / mean**2 - 1.0, 0.0)

@@ -39,16 +39,14 @@ class Tables:
     served: "Floats"
     """Mean time that a prompt keeps later ones waiting, per prompt of the replica [s]."""
 
-    def rows(self, index: "Ints") -> "Tables":
-        """Return the same tables with only the rows of ``index``."""
-        return Tables(self.step[index], self.stall[index], self.rate[index], self.served[index])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operating:
-    """What each candidate sustains; (n,) columns beside its tables."""
+    """What each candidate sustains; (n,) columns beside the tables of all (layout, budget) pairs."""
 
-    tables: Tables
+    pairs: Tables
+    pair: "Ints"
+    """Row of the tables."""
     batch_limit: "Floats"
     """Most sequences that decode together: batch limit, memory and prefill queue."""
     saturation: "Floats"
@@ -56,7 +54,17 @@ class Operating:
 
     def at(self, rate: "Floats") -> "Floats":
         """Decode batch at which each candidate serves ``rate`` (n,) [req/s]; infinite beyond its table."""
-        return inverse_rows(self.tables.rate, BATCHES, rate)
+        return inverse_rows(self.pairs.rate[self.pair], BATCHES, rate)
+
+    def rows(self, index: "Ints") -> "Operating":
+        """Return the same with only the rows of ``index``."""
+        return Operating(self.pairs, self.pair[index], self.batch_limit[index], self.saturation[index])
+
+    @property
+    def tables(self) -> Tables:
+        """The tables, a row for each candidate, (n, g)."""
+        of, pair = self.pairs, self.pair
+        return Tables(of.step[pair], of.stall[pair], of.rate[pair], of.served[pair])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +74,8 @@ class Spot:
     left: "Ints"
     part: "Floats"
 
-    def pick(self, table: "Floats") -> "Floats":
-        """Value of a table (n, g) there, linear between the grid's batches; (n, g, k) gives (n, k)."""
-        rows = np.arange(len(self.left))
+    def pick(self, table: "Floats", rows: "Ints") -> "Floats":
+        """Value of ``rows`` (n,) of a table (r, g) there, linear between the grid's batches; (r, g, k) gives (n, k)."""
         below, above = table[rows, self.left], table[rows, self.left + 1]
         part = self.part.reshape(self.part.shape + (1,) * (below.ndim - 1))
         return below + part * (above - below)
@@ -113,4 +120,4 @@ def operating(table: Tables, pair: "Ints", cap: "Floats") -> Operating:
     saturation = interpolate_rows(BATCHES, rate, np.maximum(limit, 1.0)) * np.minimum(limit, 1.0)
     bound = FULL / np.maximum(served, 1e-300)
     saturation = np.where(queue[pair, 0] >= FULL, np.minimum(saturation, bound), saturation)
-    return Operating(Tables(table.step[pair], table.stall[pair], rate, table.served[pair]), limit, saturation)
+    return Operating(table, pair, limit, saturation)

@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from planner.replica.adapters import Adapted
     from planner.workload.stats import Bins
 
-_FEW = (1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 1024)
-_MANY = (1280, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 32768)
-TOKENS = np.array([*_FEW, *_MANY], float)
-"""Tokens of one attention rank at which the linear part is evaluated; linear between them."""
-BATCHES = np.array([1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 4096], float)
+_FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 144, 160, 192, 224)
+_KNEE = (256, 272, 288, 304, 320, 336, 384, 448, 512, 576, 640, 768, 896, 1024)
+_MANY = (1280, 1536, 1792, 2048, 2304, 3072, 3584, 4096, 6144, 8192, 12288, 16384, 32768)
+TOKENS = np.array([*_FEW, *_KNEE, *_MANY], float)
+"""Tokens of one attention rank at which the linear part is evaluated; linear between them, which errs by 2 % at most.
+
+Points are dense where arithmetic begins to bind, and where few tokens visit few experts.
+"""
+_SOME = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512, 640)
+BATCHES = np.array([*_SOME, 1024, 1536, 2048, 3072, 4096], float)
 """Sequences of one replica at which decode steps are evaluated; linear between them."""
 
 

@@ -5,7 +5,7 @@ token budget less the decoding sequences, and adds to each only what the larger 
 (and prefill pools): its own steps, during which nothing decodes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,24 +40,19 @@ class Prefill:
     work_second: "Floats"
     """Second moment of it, (n, g) [s^2]."""
 
+    row: "Ints"
+    """Row of the tables for each row of ``lanes``, (n,): rows are chosen and repeated without copying tables."""
+
     def rows(self, index: "Ints") -> "Prefill":
-        """Return the same table with only the rows of ``index``."""
-        return Prefill(
-            self.added[index],
-            self.chunks[index],
-            self.shares,
-            self.lanes[index],
-            self.added_mean[index],
-            self.added_second[index],
-            self.work_mean[index],
-            self.work_second[index],
-        )
+        """Return the same tables with only the rows of ``index``."""
+        return replace(self, row=self.row[index], lanes=self.lanes[index])
 
 
 def _table(added: "Floats", chunks: "Floats", work: "Floats", shares: "Floats", lanes: "Floats") -> Prefill:
     """Join the arrays with their moments over the bins."""
+    first, second = added @ shares, (added * added) @ shares
     return Prefill(
-        added, chunks, shares, lanes, added @ shares, (added * added) @ shares, work @ shares, (work * work) @ shares
+        added, chunks, shares, lanes, first, second, work @ shares, (work * work) @ shares, np.arange(len(lanes))
     )
 
 

@@ -23,9 +23,10 @@ def lindley(rate: float, service: Floats, shares: Floats, seed: int) -> Floats:
 def test_one_lane_waits_as_simulated(one_lane: Rows, load: float) -> None:
     work = one_lane.work
     assert work is not None
-    rate = load / float(work.work_mean[0, 0])
+    row = work.row[0]
+    rate = load / float(work.work_mean[row, 0])
     state = steady(one_lane, np.array([rate]), np.ones(1, np.int64), 1.0)
-    waits = np.concatenate([lindley(rate, work.added[0, 0], work.shares, seed) for seed in range(4)])
+    waits = np.concatenate([lindley(rate, work.added[row, 0], work.shares, seed) for seed in range(4)])
     assert state.wait[0] == pytest.approx(waits.mean(), rel=0.05)
     assert state.waits[0] == pytest.approx((waits > 1e-9).mean(), rel=0.05)
 

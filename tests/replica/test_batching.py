@@ -116,16 +116,16 @@ def test_without_prefill_a_replica_only_decodes(bench_of: Benches) -> None:
     np.testing.assert_allclose(alone.rate, BATCHES / (100.0 * of.passes.decode[row]))
     assert (alone.stall == 0.0).all()
     assert (alone.served == 0.0).all()
-    np.testing.assert_array_equal(alone.rows(np.array([1])).step, alone.step[[1]])
 
 
 @given(st.lists(st.floats(0.1, 10_000.0), min_size=1, max_size=8))
 def test_a_spot_on_the_grid_picks_as_interpolation_does(batches: list[float]) -> None:
     batch = np.array(batches)
     table = np.cumsum(np.arange(1.0, len(BATCHES) + 1.0)) * np.arange(1.0, len(batch) + 1.0)[:, np.newaxis]
+    rows = np.arange(len(batch))
     want = [np.interp(b, BATCHES, row) for b, row in zip(batch, table, strict=True)]
-    np.testing.assert_allclose(spot(batch).pick(table), want)
-    np.testing.assert_allclose(spot(batch).pick(np.stack([table, 2 * table], axis=2))[:, 1], 2 * np.array(want))
+    np.testing.assert_allclose(spot(batch).pick(table, rows), want)
+    np.testing.assert_allclose(spot(batch).pick(np.stack([table, 2 * table], axis=2), rows)[:, 1], 2 * np.array(want))
 
 
 def in_layouts(subject: Subject, rows: list[tuple[int, int, int, int]]) -> Bench:
