@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.engine.attention import WIDTH
 from planner.engine.step import body, column, decode_attention, fullest, head, total
 
 if TYPE_CHECKING:
@@ -91,8 +90,3 @@ def tabulate(m: "Machine", contexts: "Bins", adapted: "Adapted | None" = None) -
         decode = decode + adapted.reading(m, batch)
     tables = Passes(m, np.broadcast_to(tokens, (len(row), len(TOKENS))), decode, rank)
     return Passes(m, tables.tokens, decode + tables.linear(row, rank), rank)
-
-
-def kv_width(m: "Machine") -> float:
-    """Bytes of an element of the cache."""
-    return WIDTH[m.chip.kv]
