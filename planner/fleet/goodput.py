@@ -76,7 +76,7 @@ def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Float
     stall as stall / (d - 1). One-token outputs meet any limit. Against drawn sums the share is within 2 points from
     0.95 on, and within 3 from 0.8 on.
     """
-    from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to import
+    from scipy.special import ndtr  # noqa: PLC0415 - slow to import
 
     steps = np.maximum(output.value - 1.0, 1e-9)
     count = np.minimum(state.stalls * state.tpot, 1e6)[:, np.newaxis] * steps
@@ -87,10 +87,11 @@ def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Float
     variance = np.maximum(second - mean**2, 0.0) + (steps * state.spread[:, np.newaxis]) ** 2
     room = (limit - state.step)[:, np.newaxis] * steps
     shape = np.maximum(mean**2, 1e-30) / np.maximum(variance, 1e-30)
-    with np.errstate(invalid="ignore"):
-        stalled = gammainc(shape, np.maximum(room, 0.0) * shape / np.maximum(mean, 1e-15))
+    # Wilson and Hilferty (1931): the cube root of a gamma variable is nearly normal; from shape 1 on within 0.013, 0.003 above p90.
+    ninth = 1.0 / (9.0 * shape)
+    stalled = ndtr((np.cbrt(np.maximum(room, 0.0) / np.maximum(mean, 1e-15)) - 1.0 + ninth) / np.sqrt(ninth))
     free = ndtr((limit - state.step) / state.spread)[:, np.newaxis]
-    met = none * free + (1.0 - none) * np.where(room > 0.0, np.nan_to_num(stalled, nan=0.0), 0.0)
+    met = none * free + (1.0 - none) * np.where(room > 0.0, stalled, 0.0)
     met = np.where(output.value <= 1.0, 1.0, met)
     return met @ output.share
 
