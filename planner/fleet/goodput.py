@@ -87,7 +87,8 @@ def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Float
     variance = np.maximum(second - mean**2, 0.0) + (steps * state.spread[:, np.newaxis]) ** 2
     room = (limit - state.step)[:, np.newaxis] * steps
     shape = np.maximum(mean**2, 1e-30) / np.maximum(variance, 1e-30)
-    # Wilson and Hilferty (1931): the cube root of a gamma variable is nearly normal; from shape 1 on within 0.013, 0.003 above p90.
+    # Wilson and Hilferty (1931): the cube root of a gamma variable is nearly normal. From shape 1 on that is within
+    # 0.013, and within 0.003 above the 90th percentile.
     ninth = 1.0 / (9.0 * shape)
     stalled = ndtr((np.cbrt(np.maximum(room, 0.0) / np.maximum(mean, 1e-15)) - 1.0 + ninth) / np.sqrt(ninth))
     free = ndtr((limit - state.step) / state.spread)[:, np.newaxis]
