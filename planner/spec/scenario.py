@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 from math import log, sqrt
-from statistics import NormalDist
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -74,6 +73,8 @@ class Lengths(Card):
 
         """
         marks = {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}
+        from statistics import NormalDist  # noqa: PLC0415 - brings fractions, decimals and hashes along
+
         points = [(NormalDist().inv_cdf(level), log(mark)) for level, mark in marks.items() if mark is not None]
         no_such = "no lognormal has both: a percentile may be exp(z^2 / 2) times the mean at most; give quantiles"
         if self.mean is None and len(points) == 2:  # noqa: PLR2004 - a line through two points

@@ -31,7 +31,9 @@ _WORDS = _NULLS | dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN_ASCII = re.compile(r"[^\t\n\r\x20-\x7e]")
+_FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+"""As a pattern: its large classes take as long to compile as a card takes to read, and most cards are plain ASCII."""
 _PLAIN_KEY = re.compile(r"[\w.%/+-]{1,60}")
 
 
@@ -114,7 +116,7 @@ def _text(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         shown = f"0x{data[error.start]:02x}"
         raise _refuse(file, f"byte {shown} is not UTF-8; save the file as UTF-8", line, shown) from None
-    if match := _FORBIDDEN.search(text):
+    if match := (_FORBIDDEN_ASCII.search(text) if text.isascii() else re.search(_FORBIDDEN, text)):
         line, shown = text.count("\n", 0, match.start()) + 1, f"U+{ord(match[0]):04X}"
         raise _refuse(file, f"control character {shown} is not allowed; remove it", line, shown)
     return text

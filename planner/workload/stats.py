@@ -6,7 +6,6 @@ over the distribution. Burstiness is the index of dispersion, variance over mean
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -177,6 +176,8 @@ def _table_partial(lengths: Lengths, levels: Floats) -> Floats:
 def _lognormal_partial(lengths: Lengths, levels: Floats) -> Floats:
     """Partial expectation of a lognormal up to each level: mean times Phi(z - sigma)."""
     centre, spread = lengths.lognormal()
+    from statistics import NormalDist  # noqa: PLC0415 - brings fractions, decimals and hashes along
+
     normal = NormalDist()
     mean = np.exp(centre + spread**2 / 2)
     below = [normal.cdf(normal.inv_cdf(level) - spread) for level in levels[1:-1]]
