@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.engine.reasons import Reason
-from planner.engine.step import column
+from planner.numeric import interpolate_rows, inverse_rows
 from planner.replica.batching import tpot
 from planner.replica.passes import BATCHES
 
@@ -27,16 +27,16 @@ def mean_capacity(replicas: "Replicas") -> "Floats":
     An upper bound of what the percentiles allow: the mean of a promise that most requests must meet lies below the
     limit.
     """
-    subject, op = replicas.subject, replicas.operating
-    rate = replicas.tables.rate
-    each = tpot(replicas.tables.step, replicas.tables.stall, rate)
-    limits = [work.tpot for work in subject.traffic.workloads if work.tpot is not None]
-    good = np.ones_like(rate, dtype=bool)
-    if limits and replicas.role != "prefill":
-        good = each <= min(limits)
-    best = np.where(good, rate, 0.0)[replicas.pair]
-    within = np.where(np.maximum(column(op.batch_limit), 1.0) >= BATCHES, best, 0.0).max(axis=1)
-    return np.minimum(within, op.saturation) if replicas.role != "prefill" else op.saturation
+    op, table = replicas.operating, replicas.tables
+    limits = [work.tpot for work in replicas.subject.traffic.workloads if work.tpot is not None]
+    if not limits or replicas.role == "prefill":
+        return op.saturation
+    each = np.maximum.accumulate(tpot(table.step, table.stall, table.rate), axis=1)
+    slowest = inverse_rows(each, BATCHES, np.full(len(each), min(limits)))
+    slowest = np.where(each[:, 0] > min(limits), 0.0, slowest)[replicas.pair]
+    batch = np.minimum(slowest, op.batch_limit)
+    reached = interpolate_rows(BATCHES, table.rate[replicas.pair], np.maximum(batch, 1.0))
+    return np.where(slowest > 0.0, np.minimum(reached, op.saturation), 0.0)
 
 
 def survivors(replicas: "Replicas", most: "Ints") -> "Replicas":
