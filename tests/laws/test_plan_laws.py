@@ -77,9 +77,9 @@ def with_memory(case: Case, **factors: float) -> Case:
     return replace(case, hardware={"h100-sxm": card.model_copy(update={"memory": memory})})
 
 
-# More is never dearer. Batch limits are tried on a grid; near saturation, memory that happens to cap the batch between two
-# of its points can hold TPOT better than either, so that more memory may then cost a replica (1 of 83 drawn cases). The
-# cases here are always the same ones.
+# More is never dearer. Batch limits are tried on a grid; near saturation, memory that happens to cap the batch between
+# two of its points can hold TPOT better than either, so that more memory may then cost a replica (1 of 83 drawn cases).
+# The cases here are always the same ones.
 
 rates = st.floats(2.0, 60.0)
 
