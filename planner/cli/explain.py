@@ -27,7 +27,7 @@ def explain(
         problem = f"{names[MOST_NAMES]!r} is one name too many, for example 'planner explain {names[0]} {names[1]}'"
         raise InputError.of(problem, value=names[MOST_NAMES])
     from planner.cli.case import load
-    from planner.cli.output import write
+    from planner.cli.output import look, write
 
     *scenario, workload = names
     case = load(scenario[0] if scenario else REFERENCE, cards)
@@ -40,4 +40,4 @@ def explain(
     from planner.plan.explain import explain as trace
     from planner.report.render import render
 
-    write(render(trace(case, workload), form), output)
+    write(render(trace(case, workload), form, **look(output)), output)

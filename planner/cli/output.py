@@ -5,10 +5,28 @@ import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TypedDict
 
 import typer
 
 from planner.errors import InputError
+
+WIDTH = 120
+"""Columns where no terminal says how many it has, in a file for example."""
+
+
+class Look(TypedDict):
+    """How text is drawn."""
+
+    width: int
+    colour: bool
+
+
+def look(output: Path | None) -> Look:
+    """Width and colour that suit where an answer goes: the terminal's own, or plain text for files and pipes."""
+    shown = output is None or str(output) == "-"
+    colour = shown and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Look(width=shutil.get_terminal_size((WIDTH, 24)).columns if shown else WIDTH, colour=colour)
 
 
 def write(text: str, output: Path | None) -> None:

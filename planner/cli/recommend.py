@@ -20,12 +20,12 @@ def recommend(
     Exit status: 0 a plan within all budgets; 1 no such plan, or a budget is missed; 2 the input is at fault.
     """
     from planner.cli.case import load
-    from planner.cli.output import write
+    from planner.cli.output import look, write
 
     case = load(scenario, cards)  # before the imports below: what is at fault is told at once
     from planner.plan.recommend import recommend as plan
     from planner.report.render import render
 
     answer = plan(case, objective=objective)
-    write(render(answer, form, explain=explain), output)
+    write(render(answer, form, explain=explain, **look(output)), output)
     raise typer.Exit(0 if answer.feasible and answer.within_budgets else 1)

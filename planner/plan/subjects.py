@@ -1,8 +1,8 @@
 """From cards to what is evaluated: one model on one kind of accelerator, for the workloads of one pool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
+from itertools import chain, combinations
 
 from planner.engine.chip import chip
 from planner.replica.candidates import Subject
@@ -35,11 +35,12 @@ class Group:
     """Workloads that one pool would serve."""
 
     members: tuple[Member, ...]
+    names: tuple[str, ...] = field(init=False)
+    """Names of the workloads, in the order of the scenario."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the workloads, in the order of the scenario."""
-        return tuple(member.spec.name for member in self.members)
+    def __post_init__(self) -> None:
+        """Read the names once: a search asks for them at every comparison."""
+        object.__setattr__(self, "names", tuple(member.spec.name for member in self.members))
 
     @property
     def interactive(self) -> tuple[Member, ...]:
@@ -77,16 +78,20 @@ def _same_service(spec: WorkloadSpec, case: Case) -> tuple[str, str, str, str]:
 def groups(case: Case, all_members: Sequence[Member]) -> tuple[Group, ...]:
     """All groups of workloads that could share a pool: each alone, then those of one model together.
 
-    A group of deadline work alone has one member; beside interactive work there may be several.
+    Beside interactive work a group has at most one deadline member, and it comes after the group without. Of more than
+    :data:`TOGETHER` workloads of one model, all the interactive ones together are tried, and these with each run.
     """
     alike: dict[tuple[str, str, str, str], list[Member]] = {}
     for member in all_members:
         alike.setdefault(_same_service(member.spec, case), []).append(member)
     out = [Group((member,)) for member in all_members]
     for several in alike.values():
-        sizes = range(2, len(several) + 1) if len(several) <= TOGETHER else [len(several)]
-        for count in sizes:
-            out += [Group(some) for some in combinations(several, count) if any(member.interactive for member in some)]
+        awake = [member for member in several if member.interactive]
+        runs = [member for member in several if not member.interactive]
+        sizes = range(1, len(awake) + 1) if len(several) <= TOGETHER else [len(awake)]
+        for some in chain.from_iterable(combinations(awake, count) for count in sizes if count):
+            out += [Group(some)] if len(some) > 1 else []
+            out += [Group(tuple(member for member in several if member in some or member is run)) for run in runs]
     return tuple(out)
 
 

@@ -24,28 +24,37 @@ def _pools(offer: Offer) -> str:
 def reasons(found: Search, service: Service, member: Member, now: Sequence[Today], reserve: int) -> tuple[str, ...]:
     """Reasons for the plan of one workload, the weightiest first."""
     offer, name = service.offer, member.spec.name
-    out = []
-    rivals = found.of(tuple(one.spec.name for one in offer.group.interactive) or (name,))
-    if offer.group.interactive and offer.group.deadline:
-        run = offer.group.deadline[0].spec.name
-        own = _fewest(found.of((run,)), "together", reserve)
-        extra = offer.pools[0].count - offer.interactive_count
-        more = f"{extra} more replicas" if extra else "no further replica"
-        instead = f", instead of {own.accelerators} accelerators of its own" if own else ""
-        out.append(f"{run} runs in the hours that the others leave: {more}{instead}")
-    spares = " and spares" if reserve else ""
-    if offer.group.interactive:
-        other_way = "split" if offer.decision == "together" else "together"
-        other = _fewest(rivals, other_way, reserve)
-        rival = f"no plan {other_way} keeps the promise"
-        if other is not None:
-            rival = f"{other_way} takes {other.spared(reserve)} ({_pools(other)}{spares})"
-        taken = sum(pool.accelerators for pool in service.pools)
-        out.append(f"{_pools(offer)}{spares} take {taken} accelerator{'' if taken == 1 else 's'}; {rival}")
-    elif not out:
-        out.append(f"{_pools(offer)} finish in time at their largest batch")
-    out += [pool.line(name) for pool in now if name in pool.workloads]
-    return tuple(out)
+    spares = " and spares" if reserve and offer.group.interactive else ""
+    taken = sum(pool.accelerators for pool in service.pools)
+    chosen = f"{_pools(offer)}{spares} take {taken} accelerator{'' if taken == 1 else 's'}"
+    if not offer.group.interactive:
+        first = f"{chosen} and finish in time at their largest batch"
+    elif offer.group.deadline:
+        first = f"{chosen} and run {offer.group.deadline[0].spec.name} in the hours that the others leave; "
+        first += _apart(found, offer, reserve)
+    else:
+        first = f"{chosen}; {_rival(found, offer, reserve)}"
+    return (first, *(pool.line(name) for pool in now if name in pool.workloads))
+
+
+def _rival(found: Search, offer: Offer, reserve: int) -> str:
+    """Say what the other decision would take."""
+    way = "split" if offer.decision == "together" else "together"
+    other = _fewest(found.of(offer.group.names), way, reserve)
+    if other is None:
+        return f"no plan {way} keeps the promise"
+    return f"{way} takes {other.spared(reserve)} ({_pools(other)}{' and spares' if reserve else ''})"
+
+
+def _apart(found: Search, offer: Offer, reserve: int) -> str:
+    """Say what the interactive work and the run would take in pools of their own."""
+    awake = tuple(member.spec.name for member in offer.group.interactive)
+    alone = min(found.of(awake), key=lambda one: one.spared(reserve), default=None)
+    run = _fewest(found.of(tuple(member.spec.name for member in offer.group.deadline)), "together", reserve)
+    if alone is None or run is None:
+        return "neither has a plan of its own"
+    total = alone.spared(reserve) + run.accelerators
+    return f"apart they take {total} ({_pools(alone)}{' and spares' if reserve else ''}, {_pools(run)})"
 
 
 def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:
