@@ -37,7 +37,7 @@ class ClusterUse(Part):
     cost_per_hour: float
     """Cost of what is used [USD/h]."""
     power_watts: float | None
-    """Power of the nodes used [W]."""
+    """Power of the accelerators used, each with its share of its node [W]."""
 
 
 class Signal(Part):

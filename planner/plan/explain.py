@@ -13,7 +13,7 @@ from planner.plan.basis import efficiencies
 from planner.plan.explanation import Basis, Explanation, TtftParts, Variant
 from planner.plan.neighbours import Neighbour, cheapest, neighbours
 from planner.plan.night import free_rate
-from planner.plan.offers import Offer, PoolChoice, infeasible_reason
+from planner.plan.offers import Offer, PoolChoice
 from planner.plan.options import Choice, Shortfall
 from planner.plan.predict import stage
 from planner.plan.recommend import choose
@@ -44,7 +44,7 @@ def explain(case: Case, workload: str) -> Explanation:
     member = next(one for one in found.members if one.spec.name == workload)
     offer = _chosen(found, choice, member, case.scenario.reserve.nodes)
     if offer is None:
-        reason = infeasible_reason(found.by_group[(workload,)].rejected)
+        reason = found.by_group[(workload,)].binding
         nothing = Offer(Group((member,)), case.scenario.cluster.inventory[0].hardware, "together", ())
         chosen = Neighbour("chosen", nothing, (str(reason.name).lower(),), sized=False)
     else:

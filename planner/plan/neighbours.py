@@ -11,7 +11,7 @@ from planner.fleet.deadline import dedicated
 from planner.fleet.percentiles import joint
 from planner.fleet.pools import Ask, size
 from planner.plan.night import run_end, shared
-from planner.plan.offers import LINKS, Count, Offer, PoolChoice, Room, infeasible_reason, split, together
+from planner.plan.offers import LINKS, Count, Offer, PoolChoice, Room, split, together
 from planner.plan.predict import stage
 from planner.plan.search import Search
 from planner.plan.subjects import Group, Member, subject
@@ -205,5 +205,5 @@ def _no_offer(case: Case, offer: Offer, group: Group, decision: str, change: str
     room = Room(accelerators, min(LARGEST, accelerators), case.scenario.reserve.nodes)
     kind(subject(case, stock, group.members), group, room, count)
     nothing = Offer(group, offer.hardware, decision, ())
-    reason = infeasible_reason(count.rejected)
+    reason = count.binding
     return Neighbour(change, nothing, (str(reason.name).lower(),), sized=False)

@@ -181,9 +181,8 @@ def _answer(
 
 def _cluster(services: Sequence[Service], stock: Sequence[Stock], choice: Choice | None, cost: float) -> ClusterUse:
     used = sum(pool.accelerators for service in services for pool in service.pools)
-    size = {one.hardware: one.node_accelerators for one in stock}
-    taken = choice.nodes if choice else {}
-    power = sum(taken.get(one.hardware, 0) * size[one.hardware] * one.power for one in stock)
+    each = {one.hardware: one.power for one in stock}
+    power = sum(pool.accelerators * each[service.offer.hardware] for service in services for pool in service.pools)
     spares = sum(
         pool.spares * pool.choice.size / pool.node_accelerators for service in services for pool in service.pools
     )

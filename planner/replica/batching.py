@@ -97,6 +97,16 @@ def tpot(step: "Floats", stall: "Floats", rate: "Floats") -> "Floats":
     return step / np.maximum(1.0 - rate * stall, 1e-3)
 
 
+def slowest_batch(table: Tables, limit: float) -> "Floats":
+    """Decode batch at which the mean TPOT of each row meets ``limit`` [s], (n,).
+
+    0 where one sequence already misses it, infinite where the whole table keeps it.
+    """
+    each = np.maximum.accumulate(tpot(table.step, table.stall, table.rate), axis=1)
+    found = inverse_rows(each, BATCHES, np.full(len(each), limit))
+    return np.where(each[:, 0] > limit, 0.0, found)
+
+
 def tables(passes: "Passes", row: "Ints", work: "Prefill | None", steps: float) -> Tables:
     """Tables of (layout, budget) rows with mean decode ``steps`` of a request; without ``work`` they decode only."""
     step = passes.decode[row]

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from planner.engine.memory import Memory, kv_per_sequence, memory
 from planner.engine.reasons import Reason
 from planner.engine.step import Machine, machine
 from planner.replica.adapters import adapted, resident_bytes
-from planner.replica.batching import Operating, Tables, operating, tables
+from planner.replica.batching import Operating, Tables, operating, slowest_batch, tables
 from planner.replica.passes import BATCHES, Passes, tabulate
 from planner.replica.prefill import Prefill, prefill
 
@@ -31,6 +30,8 @@ BUDGETS = (512, 1024, 2048, 4096, 8192, 16384)
 """Token budgets that are tried beside the engine's default."""
 LIMITS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Batch limits that are tried beside the engine's default."""
+BELOW = (1.0, 0.8)
+"""Batch limits, over the batch at which mean TPOT meets the promise."""
 WIDEST = 16
 """Accelerators of the widest replica that is tried, over those of the smallest that holds the weights."""
 SIGMAS = 2.0
@@ -100,8 +101,8 @@ def single(subject: Subject, layouts: lay.Layouts) -> Machine:
     return machine(subject.model, subject.chip.weights, subject.checkpoint, layouts, subject.chip, parallel)
 
 
-def axes(engine: "EngineVersion", role: Role) -> list[tuple[int, int]]:
-    """(Token budget, batch limit) pairs to try for a role, in a fixed order; the version's defaults come first."""
+def axes(engine: "EngineVersion", role: Role) -> tuple[list[int], list[int]]:
+    """Token budgets and batch limits to try for a role, in a fixed order; the version's defaults come first."""
     budget, limit = engine.scheduling.token_budget, engine.scheduling.max_batch
     budgets = [budget, *(one for one in BUDGETS if one != budget)]
     limits = [limit, *(one for one in LIMITS if one < limit)]
@@ -109,8 +110,7 @@ def axes(engine: "EngineVersion", role: Role) -> list[tuple[int, int]]:
         limits = [LIMITS[0]]
     if role == "decode":
         budgets = [BUDGETS[0]]
-    mixed = role == "mixed" and engine.scheduling.steps == "mixed"
-    return [(tokens, batch) for tokens, batch in product(budgets, limits) if not mixed or batch < tokens]
+    return budgets, limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,21 +175,57 @@ def evaluate(subject: Subject, role: Role, largest: int = lay.LARGEST) -> Replic
 def candidates(of: Bench, role: Role) -> Replicas:
     """Judge all candidates of a role on a bench.
 
-    What is out already need not be timed: one candidate of each such layout keeps the reason.
+    Beside the limits of :func:`axes`, each layout and budget is tried with the batch at which its mean TPOT meets the
+    promise, and somewhat below: a limit that fits no grid. What is out already need not be timed: one candidate of each
+    such layout keeps the reason.
     """
-    pairs = np.array(axes(of.subject.engine, role), np.int64)
-    open_ = of.legal == 0
-    counts = np.where(open_, len(pairs), 1)
-    row = np.repeat(np.arange(len(of.legal)), counts)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return judge(of, role, (row, pairs[place, 0], pairs[place, 1]))
+    subject, out = of.subject, of.legal != 0
+    budgets, limits = (np.array(axis, np.int64) for axis in axes(subject.engine, role))
+    row = np.concatenate([np.repeat(np.flatnonzero(~out), len(budgets)), np.flatnonzero(out)])
+    budget = np.concatenate([np.tile(budgets, np.count_nonzero(~out)), np.full(np.count_nonzero(out), budgets[0])])
+    order = np.argsort(row, kind="stable")
+    row, budget = row[order], budget[order]
+    pairs = _pairs(of, role, row, budget)
+    tried = np.tile(limits, (len(row), 1))
+    promised = [work.tpot for work in subject.traffic.workloads if work.tpot is not None]
+    if promised and role != "prefill":
+        most = np.minimum(slowest_batch(pairs.tables, min(promised)) / of.machine.layouts.dp[row], limits[0])
+        own = np.maximum(most[:, np.newaxis] * np.array(BELOW), 1.0).astype(np.int64)
+        tried = np.concatenate([tried, own], axis=1)
+    counts = np.where(out[row], 1, tried.shape[1])
+    pair = np.repeat(np.arange(len(row)), counts)
+    place = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return _judge(of, role, (row[pair], budget[pair], tried[pair, place]), pair, pairs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """Tables of (layout, budget) pairs."""
+
+    work: "Prefill | None"
+    tables: Tables
+
+
+def _pairs(of: Bench, role: Role, row: "Ints", budget: "Ints") -> _Pairs:
+    traffic = of.subject.traffic
+    mixed = role == "mixed" and of.subject.engine.scheduling.steps == "mixed"
+    work = None if role == "decode" else prefill(of.passes, row, budget, traffic, mixed=mixed)
+    return _Pairs(work, tables(of.passes, row, work, traffic.steps if role != "prefill" else 0.0))
 
 
 def judge(of: Bench, role: Role, rows: "tuple[Ints, Ints, Ints]") -> Replicas:
     """Judge given candidates: (layout of the bench, token budget, batch limit)."""
+    row, budget, _ = rows
+    key = row * (1 + int(budget.max())) + (budget if role != "decode" else 0)
+    _, first, pair = np.unique(key, return_index=True, return_inverse=True)
+    return _judge(of, role, rows, pair, _pairs(of, role, row[first], budget[first]))
+
+
+def _judge(of: Bench, role: Role, rows: "tuple[Ints, Ints, Ints]", pair: "Ints", pairs: _Pairs) -> Replicas:
+    """Judge candidates (layout, budget, limit), each with its row ``pair`` of ``pairs``."""
     row, budget, limit = rows
     subject, m = of.subject, of.machine
-    traffic, engine = subject.traffic, subject.engine
+    engine = subject.engine
     ranks = m.layouts.dp[row]
     resident = np.zeros(len(row))
     if of.adapters is not None:
@@ -205,10 +241,7 @@ def judge(of: Bench, role: Role, rows: "tuple[Ints, Ints, Ints]") -> Replicas:
     mixed = role == "mixed" and engine.scheduling.steps == "mixed"
     if mixed:
         cap = np.minimum(cap, (budget - 1.0) * ranks)
-    key = row * (1 + int(budget.max())) + (budget if role != "decode" else 0)
-    _, first, pair = np.unique(key, return_index=True, return_inverse=True)
-    shared = row[first], budget[first]
-    work = None if role == "decode" else prefill(of.passes, *shared, traffic, mixed=mixed)
-    table = tables(of.passes, shared[0], work, traffic.steps if role != "prefill" else 0.0)
-    point = operating(table, pair, np.minimum(cap, BATCHES[-1]))
-    return Replicas(subject, role, m, of.passes, row, budget, limit, held, fits, rejected, pair, work, table, point)
+    point = operating(pairs.tables, pair, np.minimum(cap, BATCHES[-1]))
+    return Replicas(
+        subject, role, m, of.passes, row, budget, limit, held, fits, rejected, pair, pairs.work, pairs.tables, point
+    )

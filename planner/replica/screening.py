@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.engine.reasons import Reason
-from planner.numeric import interpolate_rows, inverse_rows
-from planner.replica.batching import tpot
+from planner.numeric import interpolate_rows
+from planner.replica.batching import slowest_batch
 from planner.replica.passes import BATCHES
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ def mean_capacity(replicas: "Replicas") -> "Floats":
     limits = [work.tpot for work in replicas.subject.traffic.workloads if work.tpot is not None]
     if not limits or replicas.role == "prefill":
         return op.saturation
-    each = np.maximum.accumulate(tpot(table.step, table.stall, table.rate), axis=1)
-    slowest = inverse_rows(each, BATCHES, np.full(len(each), min(limits)))
-    slowest = np.where(each[:, 0] > min(limits), 0.0, slowest)[replicas.pair]
+    slowest = slowest_batch(table, min(limits))[replicas.pair]
     batch = np.minimum(slowest, op.batch_limit)
     reached = interpolate_rows(BATCHES, table.rate[replicas.pair], np.maximum(batch, 1.0))
     return np.where(slowest > 0.0, np.minimum(reached, op.saturation), 0.0)

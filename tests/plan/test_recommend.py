@@ -45,7 +45,7 @@ def test_a_good_plan_of_orbit_takes_ten_to_fourteen_of_its_nodes_spares_included
             assert work.predicted.deadline.met
 
 
-def test_a_careless_plan_of_orbit_leaves_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_careless_plan_of_orbit_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything cut eight ways, nothing shared, the night in a pool of its own: same promises, same reserve."""
     case = shipped("orbit")
     eight_ways = Layouts.of([(8, 1, 1, 1), (8, 1, 1, 8)])  # experts whole where their blocks cannot be cut
@@ -56,10 +56,9 @@ def test_a_careless_plan_of_orbit_leaves_no_node(monkeypatch: pytest.MonkeyPatch
     assert {name for offer in careless for name in offer.group.names} == set(names)
     table = options(replace(found, offers=careless))
     plan = solve(table, stocks(case), names, case.scenario.reserve.nodes)
-    needed = plan.nodes_needed if isinstance(plan, Shortfall) else plan.nodes_used
-    assert needed is not None
-    assert needed >= 16
-    assert needed >= answer("orbit").cluster.nodes_used + 2
+    assert isinstance(plan, Shortfall)
+    assert plan.nodes_needed is not None
+    assert plan.nodes_needed > sum(stock.nodes for stock in stocks(case))
 
 
 def test_each_objective_is_best_at_its_own_figure() -> None:

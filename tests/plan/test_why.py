@@ -1,6 +1,5 @@
 """Reasons name the plan, its rival, and what runs today."""
 
-import re
 from functools import lru_cache
 
 from planner.plan.answer import Recommendation
