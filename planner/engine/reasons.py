@@ -55,7 +55,7 @@ DESCRIPTIONS = {
     Reason.TTFT: "one prompt alone is too slow",
     Reason.TPOT: "one sequence alone is too slow",
     Reason.LINK_RATE: "links cannot carry the KV",
-    Reason.SHARE: "share missed at any replica count",
+    Reason.SHARE: "the promised share is missed",
     Reason.NODES: "needs more nodes than there are",
     Reason.DOMINATED: "another carries more by its means",
 }

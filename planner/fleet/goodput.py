@@ -105,8 +105,12 @@ def workload_bins(traffic: "Blend", index: int) -> "tuple[Floats, slice, Bins]":
 
 def shares(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) -> "Floats":
     """Share of each workload's requests that meets both limits, (n, workloads)."""
-    traffic, n = rows.traffic, len(replicas)
-    seen, state = states(rows, replicas, scale, load)
+    return shares_in(rows, *states(rows, replicas, scale, load), scale)
+
+
+def shares_in(rows: Rows, seen: "Floats", state: Steady, scale: float = 1.0) -> "Floats":
+    """Share of each workload that meets both limits, (n, workloads), over states (p,) seen as :func:`states` gives."""
+    traffic, n = rows.traffic, len(rows.stages)
     transfer = rows.transfer if len(rows.transfer) == 1 else np.tile(rows.transfer, (len(seen), 1))
     out = np.zeros((n, len(traffic.workloads)))
     for index, work in enumerate(traffic.workloads):

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from planner.fleet.goodput import shares, states, tpot_share, ttft_share, workload_bins
+from planner.fleet.goodput import shares_in, states, tpot_share, ttft_share, workload_bins
 from planner.fleet.waiting import Rows, Steady
 from planner.numeric import Floats
 
@@ -55,6 +56,12 @@ def _quantiles(below: Callable[[Floats], Floats], low: float, high: float, wante
     return np.interp(wanted, np.maximum.accumulate(cumulative), grid)
 
 
+@lru_cache(maxsize=64)
+def lives(stage: Stage, scale: float = 1.0, load: float = 1.0) -> tuple[Floats, Steady]:
+    """States of a stage and the shares of arrivals that see them, asked for by TTFT, TPOT and the share."""
+    return states(stage.rows, np.array([stage.count]), scale, load)
+
+
 def _over(state: Steady, seen: Floats, times: Floats) -> tuple[Steady, Floats]:
     """Every state (p,) with every time (t,), as rows (p t,) with times fastest."""
     points = len(times)
@@ -65,7 +72,7 @@ def ttft(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spr
     """Time to first token of workload ``index``, all times ``scale`` as long."""
     rows = stage.rows
     share, part, _ = workload_bins(rows.traffic, index)
-    seen, state = states(rows, np.array([stage.count]), scale)
+    seen, state = lives(stage, scale)
     transfer = rows.transfer / scale
     mean = float(seen @ (state.wait + (state.base + transfer)[:, part] @ share))
 
@@ -80,7 +87,7 @@ def tpot(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spr
     """Time per output token of workload ``index``, all times ``scale`` as long."""
     rows = stage.rows
     _, _, output = workload_bins(rows.traffic, index)
-    seen, state = states(rows, np.array([stage.count]), scale)
+    seen, state = lives(stage, scale)
     mean = float(seen @ state.tpot)
 
     def below(times: Floats) -> Floats:
@@ -100,5 +107,5 @@ def joint(stages: "tuple[Stage, ...]", scale: float = 1.0, rate: float = 1.0) ->
     """Share of each workload that meets both limits in all stages, (workloads,); times and rates that much larger."""
     out: Floats = np.ones(len(stages[0].rows.traffic.workloads))
     for stage in stages:
-        out = out * shares(stage.rows, np.array([stage.count]), scale, rate)[0]
+        out = out * shares_in(stage.rows, *lives(stage, scale, rate), scale)[0]
     return out
