@@ -19,7 +19,7 @@ COMMANDS = {
     "planner recommend --format json": ["recommend", "--format", "json"],
     "planner explain chat": ["explain", "chat"],
 }
-IMPORTS = "import numpy, scipy.optimize, pydantic"
+IMPORTS = "import numpy, highspy, pydantic"
 
 
 @dataclass(frozen=True)

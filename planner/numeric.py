@@ -80,3 +80,22 @@ def inverse_rows(y: Floats, x_grid: Floats, target: Floats) -> Floats:
     weight = (target - y[row, left]) / np.where(step > 0, step, 1.0)
     inside = x_grid[left] + weight * (x_grid[right] - x_grid[left])
     return np.where(reached == 0, x_grid[0], np.where(reached > last, np.inf, inside))
+
+
+def normal_cdf(x: npt.ArrayLike) -> Floats:
+    """Probability that a standard normal variable stays below ``x``, any shape, within a relative 1.2e-7.
+
+    scipy has it to the last bit, for a fifth of a second of start-up. Source: Press et al., *Numerical Recipes*, second
+    edition, section 6.2: a Chebyshev fit of the complementary error function.
+
+    >>> normal_cdf([-8.0, 0.0, 1.6448536269514722]).round(9).tolist()
+    [0.0, 0.500000015, 0.950000001]
+    """
+    z = np.asarray(x, np.float64) / np.sqrt(2.0)
+    t = 1.0 / (1.0 + 0.5 * np.abs(z))
+    fit = np.full_like(t, 0.17087277)
+    for term in (-0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368):
+        fit = fit * t + term
+    tail = 0.5 * t * np.exp(-z * z - 1.26551223 + t * fit)
+    below: Floats = np.where(z > 0.0, 1.0 - tail, tail)
+    return below

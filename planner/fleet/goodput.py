@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.fleet.waiting import BURST, Rows, Steady, steady
+from planner.numeric import normal_cdf
 from planner.queueing.bursts import arrival_shares, rate_mixture
 
 if TYPE_CHECKING:
@@ -76,8 +77,6 @@ def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Float
     stall as stall / (d - 1). One-token outputs meet any limit. Against drawn sums the share is within 2 points from
     0.95 on, and within 3 from 0.8 on.
     """
-    from scipy.special import ndtr  # noqa: PLC0415 - slow to import
-
     steps = np.maximum(output.value - 1.0, 1e-9)
     count = np.minimum(state.stalls * state.tpot, 1e6)[:, np.newaxis] * steps
     none = np.exp(-count)
@@ -90,8 +89,8 @@ def tpot_share(state: Steady, limit: "Floats | float", output: "Bins") -> "Float
     # Wilson and Hilferty (1931): the cube root of a gamma variable is nearly normal. From shape 1 on that is within
     # 0.013, and within 0.003 above the 90th percentile.
     ninth = 1.0 / (9.0 * shape)
-    stalled = ndtr((np.cbrt(np.maximum(room, 0.0) / np.maximum(mean, 1e-15)) - 1.0 + ninth) / np.sqrt(ninth))
-    free = ndtr((limit - state.step) / state.spread)[:, np.newaxis]
+    stalled = normal_cdf((np.cbrt(np.maximum(room, 0.0) / np.maximum(mean, 1e-15)) - 1.0 + ninth) / np.sqrt(ninth))
+    free = normal_cdf((limit - state.step) / state.spread)[:, np.newaxis]
     met = none * free + (1.0 - none) * np.where(room > 0.0, stalled, 0.0)
     met = np.where(output.value <= 1.0, 1.0, met)
     return met @ output.share

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.numeric import normal_cdf
 from planner.replica.batching import Operating, spot, tpot
 from planner.replica.passes import BATCHES
 from planner.replica.prefill import latency
@@ -112,12 +113,10 @@ def slot_wait(limit: "Floats", batch: "Floats", residence: "Floats", peakedness:
     Halfin and Whitt (1981), with the batch's variance ``peakedness`` times its mean:
     C = 1 / (1 + beta Phi(beta) / phi(beta)), beta = (limit - batch) / sqrt(peakedness * batch).
     """
-    from scipy.special import ndtr  # noqa: PLC0415 - slow to import
-
     free = np.maximum(limit - batch, 1e-9)
     beta = free / np.sqrt(peakedness * np.maximum(batch, 1e-9))
     density = np.exp(-(np.minimum(beta, 37.0) ** 2) / 2.0) / np.sqrt(2.0 * np.pi)
-    waits = 1.0 / (1.0 + beta * ndtr(beta) / np.maximum(density, 1e-300))
+    waits = 1.0 / (1.0 + beta * normal_cdf(beta) / np.maximum(density, 1e-300))
     return waits, residence * peakedness / free
 
 

@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from planner.numeric import Ints
+from planner.plan import highs
 from planner.plan.options import Node
 
 SEARCH_NODES = 500
@@ -89,27 +92,25 @@ def search(packs: Sequence[Pack], nodes: int, node_accelerators: int) -> Ints | 
     cells = len(packs) * nodes
     if cells > SEARCH_CELLS or sum(pack.size * pack.replicas for pack in packs) > nodes * node_accelerators:
         return None
-    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415  (slow to import, rarely needed)
-    from scipy.sparse import csr_array, eye_array, kron  # noqa: PLC0415
+    replicas = [float(pack.replicas) for pack in packs]
+    rows = [_Row(range(at * nodes, (at + 1) * nodes), [1.0] * nodes, whole, whole) for at, whole in enumerate(replicas)]
+    sizes = [float(pack.size) for pack in packs]
+    loads = [range(node, cells, nodes) for node in range(nodes)]
+    rows += [_Row(load, sizes, 0.0, float(node_accelerators)) for load in loads]
+    for this, following in pairwise(loads):
+        rows.append(_Row([*this, *following], [*sizes, *(-size for size in sizes)], 0.0, np.inf))
+    high = np.repeat([float(pack.cap) for pack in packs], nodes)
+    found = highs.minimise(np.zeros(cells), high, rows, 0.0, SEARCH_NODES)
+    return None if found.values is None else found.values.reshape(len(packs), nodes)
 
-    sizes = np.array([[pack.size for pack in packs]], np.float64)
-    total = kron(eye_array(len(packs)), np.ones((1, nodes)))
-    load = kron(sizes, eye_array(nodes))
-    falling = csr_array(kron(sizes, eye_array(nodes, nodes) - eye_array(nodes, nodes, k=1)))[:-1]
-    replicas = np.array([pack.replicas for pack in packs], np.float64)
-    rules = [LinearConstraint(total, replicas, replicas), LinearConstraint(load, -np.inf, float(node_accelerators))]
-    if nodes > 1:
-        rules.append(LinearConstraint(falling, 0.0, np.inf))
-    found = milp(
-        np.zeros(cells),
-        integrality=np.ones(cells, np.int64),
-        bounds=Bounds(0.0, np.repeat([float(pack.cap) for pack in packs], nodes)),
-        constraints=rules,
-        options={"node_limit": SEARCH_NODES},
-    )
-    if found.x is None:
-        return None
-    return np.rint(found.x).astype(np.int64).reshape(len(packs), nodes)
+
+class _Row(NamedTuple):
+    """One row of the feasibility programme."""
+
+    columns: Sequence[int]
+    weights: Sequence[float]
+    low: float
+    high: float
 
 
 def pack(packs: Sequence[Pack], most_nodes: int, node_accelerators: int) -> Ints | None:

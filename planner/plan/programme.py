@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.numeric import Floats, Ints
+from planner.plan import highs
 from planner.plan.options import Cap, Need, Option, Stock, caps
 
 OBJECTIVES = ("cost", "nodes", "power")
@@ -254,26 +255,5 @@ def minimise(programme: Programme, cost: Floats, rows: Sequence[Row], gap: float
 
     Returns values of 0/1 columns and node counts, or none where the programme is infeasible or the branches ran out.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - slow to import
-    from scipy.sparse import csr_array  # noqa: PLC0415
-
-    every = [*programme.rows, *rows]
-    ends = np.cumsum([0] + [len(row.columns) for row in every])
-    matrix = csr_array(
-        (
-            np.concatenate([np.asarray(row.weights, np.float64) for row in every]),
-            np.concatenate([np.asarray(row.columns, np.int64) for row in every]),
-            ends,
-        ),
-        shape=(len(every), len(cost)),
-    )
-    found = milp(
-        cost,
-        integrality=np.ones(len(cost), np.int64),
-        bounds=Bounds(0.0, programme.high),
-        constraints=LinearConstraint(matrix, [row.low for row in every], [row.high for row in every]),
-        options={"mip_rel_gap": gap, "node_limit": NODE_LIMIT, "presolve": True},
-    )
-    values = None if found.x is None else np.rint(found.x).astype(np.int64)
-    bound = -np.inf if found.mip_dual_bound is None else float(found.mip_dual_bound)
-    return Solution(values, bound, found.status in {0, 2})
+    found = highs.minimise(cost, programme.high, [*programme.rows, *rows], gap, NODE_LIMIT)
+    return Solution(found.values, found.bound, found.proved)
