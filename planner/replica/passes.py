@@ -48,12 +48,17 @@ class Passes:
         Linear between grid points, and in proportion beyond the last one.
         """
         flat = np.reshape(tokens, (len(row), -1))
+        inside = np.minimum(flat, TOKENS[-1])
         out = np.empty(flat.shape)
-        for layout in np.unique(row):
-            table, rows = self.tokens[layout], row == layout
-            wanted = flat[rows]
-            rate = (table[-1] - table[-2]) / (TOKENS[-1] - TOKENS[-2])
-            out[rows] = np.interp(wanted, TOKENS, table) + np.maximum(wanted - TOKENS[-1], 0.0) * rate
+        # Rows of one layout mostly lie side by side, so each run of them is one call without a copy.
+        ends = np.flatnonzero(np.diff(row, append=-1)) + 1
+        start = 0
+        for end in ends.tolist():
+            out[start:end] = np.interp(inside[start:end], TOKENS, self.tokens[row[start]])
+            start = end
+        if flat.size and flat.max() > TOKENS[-1]:
+            rate = (self.tokens[row, -1] - self.tokens[row, -2]) / (TOKENS[-1] - TOKENS[-2])
+            out += (flat - inside) * rate[:, np.newaxis]
         return out.reshape(np.shape(tokens))
 
 

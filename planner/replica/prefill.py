@@ -48,6 +48,10 @@ class Prefill:
         return replace(self, row=self.row[index], lanes=self.lanes[index])
 
 
+GRIDS = ("added", "chunks", "added_mean", "added_second", "work_mean", "work_second")
+"""Tables of :class:`Prefill` over the grid of decode batches."""
+
+
 def _table(added: "Floats", chunks: "Floats", work: "Floats", shares: "Floats", lanes: "Floats") -> Prefill:
     """Join the arrays with their moments over the bins."""
     first, second = added @ shares, (added * added) @ shares
@@ -60,7 +64,7 @@ def prefill(passes: "Passes", row: "Ints", budget: "Ints", traffic: "Blend", *, 
     """Evaluate prefill for rows (layout ``row``, token ``budget``), both (n,)."""
     m = passes.machine
     fresh = np.maximum(traffic.input.value - traffic.cached, 1.0)
-    n, g, k = len(row), len(BATCHES), len(fresh)
+    n, g = len(row), len(BATCHES)
     lanes = (m.layouts.dp * m.layouts.pp)[row].astype(float)
     attention = prefill_attention(m, traffic.cached, fresh, column(budget), row).total
     rank = passes.rank_tokens[row]
@@ -77,9 +81,10 @@ def prefill(passes: "Passes", row: "Ints", budget: "Ints", traffic: "Blend", *, 
     rest = fresh - count * column(budget)
     last = np.where(rest > 0, passes.linear(row, np.maximum(rest, 1.0)) + top, 0.0)
     own = count * (passes.linear(row, column(budget).astype(float)) + top) + last + attention
-    own = np.broadcast_to(own[:, np.newaxis, :], (n, g, k))
-    chunks = np.broadcast_to(np.ceil(fresh / column(budget))[:, np.newaxis, :], (n, g, k))
-    return _table(own, chunks, own, traffic.input.share, lanes)
+    # Nothing decodes meanwhile, so all batches of the grid have the same prefill.
+    alone = _table(own, np.ceil(fresh / column(budget)), own, traffic.input.share, lanes)
+    grids = {name: getattr(alone, name)[:, np.newaxis] for name in GRIDS}
+    return replace(alone, **{name: np.broadcast_to(at, (n, g, *at.shape[2:])) for name, at in grids.items()})
 
 
 def _ride(
