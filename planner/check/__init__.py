@@ -1,1 +1,1 @@
-"""Predictions held against measurements, papers and a simulation."""
+"""What planner says, held against what was measured."""

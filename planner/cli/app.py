@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import cards, explain, recommend
+from planner.cli import accuracy, cards, explain, recommend
 
 HELP = ["-h", "--help"]
 """Options that show the help of a command."""
@@ -40,4 +40,5 @@ def _root(
 
 app.command()(recommend.recommend)
 app.command()(explain.explain)
+app.command()(accuracy.accuracy)
 app.add_typer(cards.app, name="cards")

@@ -61,7 +61,13 @@ def minimise(cost: Floats, high: Floats, rows: Sequence[Line], gap: float, branc
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     # Where a gap is allowed the first relaxation is mostly near enough, and reducing the programme takes longer.
     reduce = "off" if gap else "choose"
-    settings = {"output_flag": False, "mip_rel_gap": gap, "mip_max_nodes": branches, "threads": 1, "presolve": reduce}
+    settings: dict[str, bool | int | float | str] = {
+        "output_flag": False,
+        "mip_rel_gap": gap,
+        "mip_max_nodes": branches,
+        "threads": 1,
+        "presolve": reduce,
+    }
     for name, value in settings.items():
         solver.setOptionValue(name, value)
     solver.passModel(model)

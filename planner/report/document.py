@@ -1,19 +1,23 @@
 """From an answer to a document, whatever its form."""
 
+from planner.check.accuracy import Accuracy
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
 from planner.report.blocks import Document
 from planner.report.detail import detail
 from planner.report.explained import explained
+from planner.report.measured import measured
 from planner.report.overview import overview
 
 
-def compose(answer: Recommendation | Explanation, *, explain: bool = False) -> Document:
+def compose(answer: Recommendation | Explanation | Accuracy, *, explain: bool = False) -> Document:
     """Compose the report of an answer.
 
     A recommendation takes one screen, or with ``explain`` all that the answer holds. An explanation takes the chosen
     plan, or with ``explain`` the operators of its neighbours too.
     """
+    if isinstance(answer, Accuracy):
+        return Document(measured(answer))
     if isinstance(answer, Explanation):
         return Document(explained(answer, explain=explain))
     return Document((*overview(answer, explain=explain), *(detail(answer) if explain else ())))

@@ -11,20 +11,21 @@ from typing import NamedTuple
 from pydantic import BaseModel, JsonValue
 from tabulate import tabulate
 
+from planner.check.accuracy import Accuracy
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
 from planner.spec.schema import json_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommendation, "explain": Explanation}
+ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommendation, "explain": Explanation, "accuracy": Accuracy}
 """Types of the answers, by command."""
 INTRODUCTION = """\
 # JSON answers
 
 Written from the types themselves by `just docs`; do not edit.
 
-With `--format json`, `recommend` and `explain` answer in the JSON described here; `recommend.schema.json` and
-`explain.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside a version no key is
+With `--format json`, `recommend`, `explain` and `accuracy` answer in the JSON described here; the files
+`*.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside a version no key is
 renamed and none is taken away.
 
 - Figures are in SI units: seconds, bytes, bytes per second, requests per second, watts. Money is in US dollars.

@@ -1,10 +1,13 @@
 """The forms in which an answer is written."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from planner.plan.answer import Recommendation, to_json
 from planner.plan.explanation import Explanation
 from planner.report.blocks import Document
+
+if TYPE_CHECKING:
+    from planner.check.accuracy import Accuracy
 
 Form = Literal["terminal", "markdown", "json"]
 """How an answer is written."""
@@ -13,7 +16,7 @@ WIDTH = 120
 
 
 def render(
-    answer: Recommendation | Explanation,
+    answer: "Recommendation | Explanation | Accuracy",
     form: Form,
     *,
     explain: bool = False,
@@ -25,7 +28,7 @@ def render(
     Parameters
     ----------
     answer
-        What ``recommend`` or ``explain`` found.
+        What ``recommend``, ``explain`` or ``accuracy`` found.
     form
         ``terminal``, ``markdown`` or ``json``. JSON always holds everything.
     explain

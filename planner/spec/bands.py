@@ -1,0 +1,50 @@
+"""How far measurements lie from predictions, by what was measured: the 80 % bands that every answer carries."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.spec.card import Card
+from planner.spec.observation import Kind
+
+Ratio = Annotated[float, Field(gt=0, le=100)]
+WIDE = (0.4, 2.5)
+"""Band of what nobody has measured yet."""
+
+
+class BandRow(Card):
+    """Residuals of comparable rows, left out of the fit when they were predicted."""
+
+    kind: Kind
+    metric: str
+    """Metric, without its percentile: ``ttft``, ``tpot``, ``output_tokens_per_s``."""
+    family: str | None = None
+    """Hardware family; absent: all."""
+    sparse: bool | None = None
+    """Whether the model has experts; absent: both."""
+    rows: Annotated[int, Field(ge=1)]
+    """Rows that it comes from."""
+    low: Ratio
+    """Measured over predicted, 10th percentile."""
+    high: Ratio
+    """Measured over predicted, 90th percentile."""
+
+
+class Bands(Card):
+    """Bands, the narrower circles of comparison first."""
+
+    sources: dict[str, str] = Field(min_length=1)
+    bands: tuple[BandRow, ...] = ()
+
+    def of(self, kind: str, metric: str, family: str, *, sparse: bool) -> tuple[float, float]:
+        """Ratios of measured to predicted between which 80 % of comparable measurements lie; wide without any."""
+        base = (
+            metric.split("_mean", maxsplit=1)[0].split("_p", maxsplit=1)[0]
+            if metric[:4] in {"ttft", "tpot"}
+            else metric
+        )
+        for row in self.bands:
+            fits = row.kind == kind and row.metric == base
+            if fits and row.family in (None, family) and row.sparse in (None, sparse):
+                return row.low, row.high
+        return WIDE
