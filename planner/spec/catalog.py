@@ -1,6 +1,6 @@
 """A scenario with all its cards in hand, once they agree with each other."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -29,10 +29,11 @@ class Case:
     """A scenario and the cards that it names."""
 
     scenario: Scenario
+    """With the cards' own names, whatever spelling its file has."""
     models: Mapping[str, ModelCard]
-    """Models by the name that the scenario calls them."""
+    """Models by name."""
     hardware: Mapping[str, HardwareCard]
-    """Accelerators by the name that the scenario calls them."""
+    """Accelerators by name."""
     engine: EngineCard
     behaviour: EngineVersion
     """How the engine's chosen version behaves."""
@@ -53,30 +54,56 @@ def resolve(scenario: Scenario, catalog: Catalog, path: Path | None = None) -> C
     efficiencies: dict[str, EfficiencyCard] = {}
     for index, inventory in enumerate(scenario.cluster.inventory):
         place: Location = ("cluster", "inventory", index, "hardware")
-        if inventory.hardware in hardware:
-            continue
         accelerator = desk.fetch(place, lambda name=inventory.hardware: catalog.hardware(name))  # type: ignore[misc]
-        if accelerator is not None:
-            hardware[inventory.hardware] = accelerator
-        if accelerator is not None and engine is not None:
-            efficiency = desk.efficiency(place, accelerator, engine)
-            if efficiency is not None:
-                efficiencies[inventory.hardware] = efficiency
+        if accelerator is None:
+            continue
+        if accelerator.name in hardware:
+            desk.note(place, _listed_twice(inventory.hardware, accelerator), shorten(inventory.hardware))
+            continue
+        hardware[accelerator.name] = accelerator
+        efficiency = desk.efficiency(place, accelerator, engine) if engine is not None else None
+        if efficiency is not None:
+            efficiencies[accelerator.name] = efficiency
     models: dict[str, ModelCard] = {}
     for index, work in enumerate(scenario.workloads):
-        if work.model not in models:
-            model = desk.fetch(
-                ("workloads", index, "model"),
-                lambda name=work.model: catalog.model(name),  # type: ignore[misc]
-            )
-            if model is None:
-                continue
-            models[work.model] = model
-        desk.judge(index, work, models[work.model], behaviour)
+        found = desk.fetch(
+            ("workloads", index, "model"),
+            lambda name=work.model: catalog.model(name),  # type: ignore[misc]
+        )
+        if found is not None:
+            models[work.model] = found
+            desk.judge(index, work, found, behaviour)
     desk.budgets(scenario)
     if desk.faults or engine is None or behaviour is None:
         raise InputError(desk.faults)
-    return Case(scenario, models, hardware, engine, behaviour, efficiencies)
+    spelled = _with_card_names(scenario, engine, tuple(hardware), models)
+    return Case(spelled, {card.name: card for card in models.values()}, hardware, engine, behaviour, efficiencies)
+
+
+def _listed_twice(written: str, card: HardwareCard) -> str:
+    also = "" if written == card.name else f", which is {card.name!r},"
+    return (
+        f"{shorten(written)}{also} is listed twice; sum the nodes in one line, "
+        "or copy its card under another name where price or links differ"
+    )
+
+
+def _with_card_names(
+    scenario: Scenario, engine: EngineCard, hardware: Sequence[str], models: Mapping[str, ModelCard]
+) -> Scenario:
+    """Return the scenario with the cards' own names, so that nothing behind this door meets another spelling."""
+    stock = [
+        line.model_copy(update={"hardware": name})
+        for line, name in zip(scenario.cluster.inventory, hardware, strict=True)
+    ]
+    workloads = [work.model_copy(update={"model": models[work.model].name}) for work in scenario.workloads]
+    return scenario.model_copy(
+        update={
+            "cluster": scenario.cluster.model_copy(update={"inventory": tuple(stock)}),
+            "engine": scenario.engine.model_copy(update={"name": engine.name}),
+            "workloads": tuple(workloads),
+        }
+    )
 
 
 @dataclass(slots=True)

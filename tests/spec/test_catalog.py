@@ -242,14 +242,39 @@ def test_other_documents_in_an_own_folder_are_no_cards(tmp_path: Path) -> None:
     assert [catalog.names(kind) for kind in KINDS] == [Catalog().names(kind) for kind in KINDS]
 
 
-def test_a_case_has_all_its_cards_by_the_names_of_the_scenario(own: Path) -> None:
+def test_a_case_has_all_its_cards_by_their_own_names(own: Path) -> None:
     catalog = Catalog((own,))
     case = resolve(catalog.scenario("small"), catalog, catalog.scenario_file("small"))
-    assert case.models == {"some-org/tiny-1b": catalog.model("tiny")}
+    assert case.models == {"tiny": catalog.model("tiny")}
+    assert [work.model for work in case.scenario.workloads] == ["tiny"]
     assert case.hardware == {"box": catalog.hardware("box")}
     assert case.engine is catalog.engine("loom")
     assert case.behaviour.since == "0.11"
     assert case.efficiencies == {"box": catalog.efficiency("box", "loom")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("hardware: box", "hardware: BOX"), ("name: loom", "name: Loom-Engine"), ("some-org/tiny-1b", "TINY")],
+)
+def test_any_spelling_of_a_name_gives_the_same_case(own: Path, old: str, new: str) -> None:
+    catalog = Catalog((own,))
+    usual = resolve(catalog.scenario("small"), catalog)
+    again = Catalog((own,))
+    assert resolve(again.scenario(write(own, "scenario", old, new)), again) == usual
+
+
+@pytest.mark.parametrize("other", ["box, nodes: 2", "box, nodes: 3, price: 9 USD/h", "Box, nodes: 1"])
+def test_hardware_that_is_listed_twice_is_told(own: Path, other: str) -> None:
+    path = write(
+        own, "scenario", "{hardware: box, nodes: 2}", f"{{hardware: box, nodes: 2}}\n    - {{hardware: {other}}}"
+    )
+    catalog = Catalog((own,))
+    with pytest.raises(InputError) as caught:
+        resolve(catalog.scenario(path), catalog, path)
+    (line,) = told(caught, path.parent)
+    assert line.startswith("small.yaml:5: cluster.inventory.1.hardware: ")
+    assert "is listed twice; sum the nodes" in line
 
 
 @pytest.mark.parametrize(
