@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["model", "hardware", "engine", "efficiency", "scenario"]
 """Kinds of documents, as :data:`planner.spec.catalog.KINDS` has them; named here since importing those takes long."""
-Schema = Literal["model", "hardware", "engine", "efficiency", "scenario", "recommend", "explain", "accuracy"]
+Schema = Literal["model", "hardware", "engine", "efficiency", "scenario", "recommend", "explain", "predict", "accuracy"]
 """What has a JSON Schema: documents that planner reads, and the answers of its commands."""
 
 WIDEST = 10**6
@@ -79,7 +79,7 @@ def schema(kind: Annotated[Schema, typer.Argument(help="What to describe.")], ou
     """Write the JSON Schema of a kind of card, for editors, or of a command's answer, for programs."""
     from planner.cli.output import write
 
-    if kind == "recommend" or kind == "explain" or kind == "accuracy":  # noqa: PLR1714 - mypy narrows on ==, not on `in`
+    if kind == "recommend" or kind == "explain" or kind == "predict" or kind == "accuracy":  # noqa: PLR1714 - mypy narrows on ==, not on `in`
         from planner.report.reference import schema as answer
 
         write(_json(answer(kind)), output)

@@ -73,13 +73,17 @@ def _variant(variant: Variant) -> tuple[Block, ...]:
     for pool in variant.pools:
         for name, done in (("one decode step", pool.decode), ("one prefill", pool.prefill)):
             if done:
-                blocks += [heading(f"{variant.change}, {_pool(pool)}: {name}"), *_pass(done)]
+                blocks += [heading(f"{variant.change}, {_pool(pool)}: {name}"), *pass_blocks(done)]
         if pool.memory:
-            blocks += [heading(f"{variant.change}, {_pool(pool)}: memory of one accelerator"), _memory(pool.memory)]
+            blocks += [
+                heading(f"{variant.change}, {_pool(pool)}: memory of one accelerator"),
+                memory_table(pool.memory),
+            ]
     return tuple(blocks)
 
 
-def _pass(done: Pass) -> tuple[Block, ...]:
+def pass_blocks(done: Pass) -> tuple[Block, ...]:
+    """Compose one pass, operator by operator."""
     rows = [
         [
             item.operator,
@@ -99,7 +103,8 @@ def _pass(done: Pass) -> tuple[Block, ...]:
     return (Facts((("Size", (Line(size, Tone.QUIET),)),)), table(heads, rows, heads[1:]))
 
 
-def _memory(memory: AcceleratorMemory) -> Table:
+def memory_table(memory: AcceleratorMemory) -> Table:
+    """Compose the memory of one accelerator by kind."""
     kinds = [(name.capitalize() if name != "kv" else "KV", value) for name, value in memory if value]
     heads = ("Kind", *(name for name, _ in kinds))
     return table(heads, [["bytes", *(quantity(value, "B") for _, value in kinds)]], heads[1:])

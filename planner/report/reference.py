@@ -12,19 +12,25 @@ from pydantic import BaseModel, JsonValue
 from tabulate import tabulate
 
 from planner.check.accuracy import Accuracy
+from planner.check.single import Prediction
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
 from planner.spec.schema import json_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-ANSWERS: dict[str, type[BaseModel]] = {"recommend": Recommendation, "explain": Explanation, "accuracy": Accuracy}
+ANSWERS: dict[str, type[BaseModel]] = {
+    "recommend": Recommendation,
+    "explain": Explanation,
+    "predict": Prediction,
+    "accuracy": Accuracy,
+}
 """Types of the answers, by command."""
 INTRODUCTION = """\
 # JSON answers
 
 Written from the types themselves by `just docs`; do not edit.
 
-With `--format json`, `recommend`, `explain` and `accuracy` answer in the JSON described here; the files
+With `--format json`, `recommend`, `explain`, `predict` and `accuracy` answer in the JSON described here; the files
 `*.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside a version no key is
 renamed and none is taken away.
 

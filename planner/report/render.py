@@ -8,6 +8,7 @@ from planner.report.blocks import Document
 
 if TYPE_CHECKING:
     from planner.check.accuracy import Accuracy
+    from planner.check.single import Prediction
 
 Form = Literal["terminal", "markdown", "json"]
 """How an answer is written."""
@@ -16,7 +17,7 @@ WIDTH = 120
 
 
 def render(
-    answer: "Recommendation | Explanation | Accuracy",
+    answer: "Recommendation | Explanation | Accuracy | Prediction",
     form: Form,
     *,
     explain: bool = False,
@@ -28,7 +29,7 @@ def render(
     Parameters
     ----------
     answer
-        What ``recommend``, ``explain`` or ``accuracy`` found.
+        What ``recommend``, ``explain``, ``predict`` or ``accuracy`` found.
     form
         ``terminal``, ``markdown`` or ``json``. JSON always holds everything.
     explain
