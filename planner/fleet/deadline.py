@@ -4,15 +4,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.numeric import least
+from planner.numeric import interpolate_rows, least
+from planner.replica.batching import tpot
+from planner.replica.passes import BATCHES
 
 if TYPE_CHECKING:
     from planner.numeric import Bools, Floats, Ints
+    from planner.replica.batching import Operating
+    from planner.workload.blend import Blend
     from planner.workload.stats import Workload
 
 HOUR = 3600.0
 SAFE = 0.95
-"""Share of a rate that deadline work is planned on: the run ramps up, drains, and shares nothing evenly."""
+"""Share of a rate that deadline work is planned on: replicas are neither equally fast nor given equally long work."""
 
 
 def hours(work: "Workload") -> "Floats":
@@ -35,9 +39,39 @@ def hours(work: "Workload") -> "Floats":
     return both
 
 
-def dedicated(documents: float, deadline: float, rate: "Floats") -> "Ints":
-    """Replicas that finish ``documents`` in ``deadline`` seconds at ``rate`` (n,) [req/s] each, (n,)."""
-    return np.ceil(documents / np.maximum(deadline * rate * SAFE, 1e-12)).astype(np.int64)
+def residence(op: "Operating", traffic: "Blend", batch: "Floats") -> "Floats":
+    """Time that the longest of ``batch`` (n,) documents in a replica takes with its own prompt, (n,) [s].
+
+    By Little's law a mean document stays ``b / lambda(b)``; the longest one decodes for as many more steps as it has
+    more tokens. Batches beyond those of the grid count as its edges.
+    """
+    table, batch = op.tables, np.clip(batch, BATCHES[0], BATCHES[-1])
+    step, stall, rate = (interpolate_rows(BATCHES, of, batch) for of in (table.step, table.stall, table.rate))
+    longer = max(traffic.output.maximum - 1.0 - traffic.steps, 0.0)
+    stay: Floats = batch / np.maximum(rate, 1e-300) + longer * tpot(step, stall, rate)
+    return stay
+
+
+def run_time(op: "Operating", traffic: "Blend", documents: float, count: "Ints | Floats") -> "Floats":
+    """Time from the start of a run to its last document on ``count`` (n,) replicas of each candidate, (n,) [s].
+
+    The fullest replica takes up as many documents as it decodes together, then each of the others as one ends. The
+    last one starts when only a batch is left, and no run is shorter than the stay of its longest document.
+    """
+    each = np.ceil(documents / np.maximum(count, 1))
+    batch = np.minimum(each, np.maximum(op.batch_limit, 1.0))
+    queued = (each - batch) / np.maximum(op.saturation * SAFE, 1e-300)
+    ends: Floats = queued + residence(op, traffic, batch)
+    return ends
+
+
+def dedicated(op: "Operating", traffic: "Blend", documents: float, deadline: float, most: "Ints") -> "Ints":
+    """Least replicas that finish ``documents`` in ``deadline`` seconds, (n,); ``most + 1`` (n,) where none do."""
+
+    def holds(count: "Ints") -> "Bools":
+        return np.asarray(run_time(op, traffic, documents, count) <= deadline)
+
+    return least(holds, np.ones_like(most), most)
 
 
 def spare_rate(hourly: "Floats", peak: "Floats", replicas: "Ints", rate: "Floats") -> "Floats":

@@ -145,7 +145,8 @@ def _count(offer: Offer, place: int, pool: PoolChoice, room: int) -> tuple[int |
     if int(one.rejected[0]):
         return None, int(one.rejected[0])
     run = offer.group.deadline[0].numbers
-    need = int(dedicated(float(run.documents or 0), float(run.deadline or 0.0), one.operating.saturation)[0])
+    documents, deadline = float(run.documents or 0), float(run.deadline or 0.0)
+    need = int(dedicated(one.operating, one.subject.traffic, documents, deadline, np.array([most]))[0])
     return (need, 0) if need <= most else (None, int(Reason.NODES))
 
 

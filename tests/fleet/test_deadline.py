@@ -1,14 +1,15 @@
 """Deadline work against an account of the day, minute by minute."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.fleet.deadline import SAFE, beside, dedicated, finish, hours, spare_rate
+from planner.fleet.deadline import SAFE, beside, dedicated, finish, hours, residence, run_time, spare_rate
 from planner.numeric import Floats
+from planner.replica.candidates import Replicas, Role
 
 MINUTE = 60.0
 
@@ -92,8 +93,39 @@ def test_free_replicas_work_and_busy_ones_do_not() -> None:
     np.testing.assert_allclose(got, [[8.0 * SAFE, 4.0 * SAFE, 0.0, 0.0]])
 
 
-@given(documents=st.integers(1, 10**7), deadline=lengths, rate=st.floats(0.01, 50.0))
-def test_dedicated_replicas_are_enough_and_one_fewer_is_not(documents: int, deadline: float, rate: float) -> None:
-    count = int(dedicated(float(documents), deadline, np.array([rate]))[0])
-    assert count * rate * SAFE * deadline >= documents * (1 - 1e-12)
-    assert (count - 1) * rate * SAFE * deadline < documents * (1 + 1e-9)
+def test_dedicated_replicas_are_enough_and_one_fewer_is_not(replicas: dict[Role, Replicas]) -> None:
+    of = replicas["mixed"]
+    held = np.flatnonzero(of.rejected == 0)[::7]
+    op, traffic, most = of.operating.rows(held), of.subject.traffic, np.full(len(held), 10**6)
+    for documents, deadline in ((1.0, 60.0), (300.0, 60.0), (1e5, 600.0), (1e7, 3e4)):
+        count = dedicated(op, traffic, documents, deadline, most)
+        enough = count <= most
+        assert enough.any()
+        assert (run_time(op, traffic, documents, count)[enough] <= deadline).all()
+        more = enough & (count > 1)
+        assert (run_time(op, traffic, documents, count - 1)[more] > deadline).all()
+
+
+def test_a_run_takes_its_queue_and_the_stay_of_its_longest_document(replicas: dict[Role, Replicas]) -> None:
+    of = replicas["mixed"]
+    held = np.flatnonzero(of.rejected == 0)[::7]
+    op, traffic = of.operating.rows(held), of.subject.traffic
+    one = run_time(op, traffic, 1.0, np.ones(len(held)))
+    steps = traffic.output.maximum - 1.0
+    assert (one >= steps * op.tables.step[:, 0]).all()
+    # No number of replicas is faster than one is with one document.
+    np.testing.assert_allclose(run_time(op, traffic, 50.0, np.full(len(held), 50)), one)
+    np.testing.assert_allclose(run_time(op, traffic, 50.0, np.full(len(held), 5000)), one)
+    # A long run goes at the rate that it is planned on.
+    long = run_time(op, traffic, 1e9, np.ones(len(held)))
+    np.testing.assert_allclose(long * op.saturation * SAFE, 1e9, rtol=1e-3)
+
+
+def test_longer_documents_stay_longer_and_so_do_those_of_a_larger_batch(replicas: dict[Role, Replicas]) -> None:
+    of = replicas["mixed"]
+    held = np.flatnonzero(of.rejected == 0)[::7]
+    op, traffic = of.operating.rows(held), of.subject.traffic
+    stays = [residence(op, traffic, np.full(len(held), batch)) for batch in (1.0, 5.0, 60.0)]
+    assert (np.diff(stays, axis=0) >= -1e-12).all()
+    longer = replace(traffic, output=traffic.output.scaled(2.0))
+    assert (residence(op, longer, np.full(len(held), 5.0)) > stays[1]).all()
