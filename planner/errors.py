@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 LONGEST_VALUE = 60
 """Characters of an offending value that a message repeats."""
+LONGEST_FILE = 255
+"""Characters of a path that a message repeats."""
 
 
 def shorten(value: object, longest: int = LONGEST_VALUE) -> str:
@@ -39,7 +41,8 @@ class Fault:
 
     def __str__(self) -> str:
         """One line: ``file:line: field: problem``."""
-        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        file = self.file if len(self.file) <= LONGEST_FILE else f"{self.file[:20]}...{self.file[23 - LONGEST_FILE :]}"
+        place = f"{file}:{self.line}" if file and self.line else file
         return ": ".join(part for part in (place, self.field, self.problem) if part)
 
 

@@ -76,11 +76,12 @@ DIMENSIONS: dict[str, Dimension] = {
 _SPELLINGS = {symbol: dimension.spellings() for symbol, dimension in DIMENSIONS.items()}
 
 
-def read_quantity(text: object, unit: str) -> float:
+def read_quantity(text: object, unit: str, usual: str = "") -> float:
     """Return the value of ``text`` in the SI unit ``unit``, a key of :data:`DIMENSIONS`.
 
     Raises :class:`ValueError` with the value and a right example where the text has no unit, has the unit of another
-    dimension, or is not finite. The sign is not judged here: bounds of the field do that.
+    dimension, or is not finite. The sign is not judged here: bounds of the field do that. ``usual`` is the unit that is
+    offered for a bare number, where it is another one than the dimension's own.
 
     >>> read_quantity("80 GB", "B"), read_quantity("80 GiB", "B"), read_quantity("400 Gb/s", "B/s")
     (80000000000.0, 85899345920.0, 50000000000.0)
@@ -96,7 +97,7 @@ def read_quantity(text: object, unit: str) -> float:
         msg = f"{_shown(text)} is not a quantity in {unit}; write it as text, for example {dimension.example!r}"
         raise ValueError(msg)  # noqa: TRY004 - pydantic turns a ValueError into a fault, and nothing else
     if not isinstance(text, str) or NUMBER.fullmatch(text.strip()):
-        raise ValueError(_bare(text, dimension))
+        raise ValueError(_bare(text, dimension, usual or dimension.usual))
     return _parse(text.strip(), unit)
 
 
@@ -105,11 +106,11 @@ def _shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _bare(number: object, dimension: Dimension) -> str:
+def _bare(number: object, dimension: Dimension, usual: str) -> str:
     """Explain that a number has no unit."""
     shown = _shown(number).strip("'")
     finite = re.fullmatch(r"\d+(\.\d+)?", shown)
-    example = f"{shown} {dimension.usual}" if finite else dimension.example
+    example = f"{shown} {usual}" if finite else dimension.example
     return f"{shown} has no unit; write it as text, for example {example!r}"
 
 
@@ -141,7 +142,10 @@ def _hint(written: str, dimension: Dimension) -> str:
     """Name the unit that differs from the one written by its case alone, if any."""
     spellings = _SPELLINGS[dimension.symbol]
     alike = [known for known in spellings if known.lower() == written.lower()]
-    return f"did you mean {alike[0]!r}? " if alike else f"{written!r} is no such unit, "
+    if alike:
+        return f"did you mean {alike[0]!r}? "
+    elsewhere = [symbol for symbol, known in _SPELLINGS.items() if written in known]
+    return f"{written!r} is {'of another kind' if elsewhere else 'no such unit'}, "
 
 
 def format_quantity(value: float, unit: str) -> str:
@@ -212,11 +216,18 @@ class Unit:
     """Marks a float as a quantity: text with this unit in a document, an SI float in the code."""
 
     symbol: str
+    usual: str = ""
+    """Unit that is offered for a bare number, where it is another one than the dimension's own."""
+
+    @property
+    def example(self) -> str:
+        """A quantity of usual size."""
+        return f"8 {self.usual}" if self.usual else DIMENSIONS[self.symbol].example
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Read the text before the bounds of the field are checked; write text again."""
         return core_schema.no_info_before_validator_function(
-            partial(read_quantity, unit=self.symbol),
+            partial(read_quantity, unit=self.symbol, usual=self.usual),
             handler(source),
             serialization=core_schema.plain_serializer_function_ser_schema(
                 partial(format_quantity, unit=self.symbol), return_schema=core_schema.str_schema(), when_used="json"
@@ -225,7 +236,7 @@ class Unit:
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Tell editors that the document holds text."""
-        return {"type": "string", "examples": [DIMENSIONS[self.symbol].example]}
+        return {"type": "string", "examples": [self.example]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +266,8 @@ FlopRate = Annotated[float, Unit("FLOP/s")]
 """Floating-point operations a second [FLOP/s]."""
 Seconds = Annotated[float, Unit("s")]
 """A duration [s]."""
+Duration = Annotated[float, Unit("s", usual="h")]
+"""A duration that people give in hours [s]."""
 Rate = Annotated[float, Unit("req/s")]
 """Requests a second [req/s]."""
 TokenRate = Annotated[float, Unit("tok/s")]

@@ -95,7 +95,7 @@ def test_every_listed_unit_is_its_factor() -> None:
         ("80 KB", "B", "did you mean 'kB'?"),
         ("5 mB", "B", "did you mean 'MB'?"),
         ("3 kmin", "s", "'kmin' is no such unit"),
-        ("1 GB", "B/s", "'GB' is no such unit, for example '3.35 TB/s'"),
+        ("1 GB", "B/s", "'GB' is of another kind, for example '3.35 TB/s'"),
         ("1,000 B", "B", "'1,000 B' is not a quantity in B, for example '80 GiB'"),
         ("1 s 2 ms", "s", "'1 s 2 ms' is not a quantity in s"),
         ("0x10 B", "B", "'0x10 B' is not a quantity in B"),

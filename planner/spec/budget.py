@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import ValidationInfo, field_validator, model_validator
 
+from planner.errors import shorten
 from planner.spec.card import Card
 from planner.units import DIMENSIONS, read_quantity
 
@@ -83,16 +84,23 @@ def read_limit(metric: Metric, written: float | str) -> float:
             msg = f"{metric} has the unit {unit}: {error}"
             raise ValueError(msg) from error
     elif isinstance(written, str):
-        msg = f"{written!r} must be a plain number for {metric}, for example {0.9 if metric in SHARES else 16}"
+        msg = f"{shorten(written)} must be a plain number for {metric}, for example {_plain(metric)}"
         raise ValueError(msg)
     else:
         value = written
     if value < 0.0 or (metric in SHARES and value > 1.0):
-        example = repr(DIMENSIONS[unit].example) if unit else "0.9"
+        example = repr(DIMENSIONS[unit].example) if unit else _plain(metric)
         bounds = "between 0 and 1" if metric in SHARES else "at least 0"
         msg = f"{written} must be {bounds} for {metric}, for example {example}"
         raise ValueError(msg)
     return value
+
+
+def _plain(metric: Metric) -> str:
+    """Return a usual limit of a metric without a unit."""
+    if metric in SHARES:
+        return "0.9"
+    return "0.2" if metric == "headroom" else "16"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """A scenario with all its cards in hand, once they agree with each other."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +12,9 @@ from planner.spec.efficiency import EfficiencyCard
 from planner.spec.engine import EngineCard, EngineVersion
 from planner.spec.folders import KINDS, Catalog, Kind, shipped
 from planner.spec.hardware import HardwareCard
+from planner.spec.lengths import largest, within
 from planner.spec.model import ModelCard
-from planner.spec.scenario import Lengths, Scenario, WorkloadSpec
+from planner.spec.scenario import Scenario, WorkloadSpec
 from planner.spec.text import Document, Location, dotted
 
 __all__ = ["Case", "resolve", "largest", "version_key", "Catalog", "KINDS", "Kind", "shipped"]
@@ -91,12 +91,19 @@ def _listed_twice(written: str, card: HardwareCard) -> str:
 def _with_card_names(
     scenario: Scenario, engine: EngineCard, hardware: Sequence[str], models: Mapping[str, ModelCard]
 ) -> Scenario:
-    """Return the scenario with the cards' own names, so that nothing behind this door meets another spelling."""
+    """Return the scenario with the cards' own names, so that nothing behind this door meets another spelling.
+
+    The tails of lengths end where the context of the model does.
+    """
     stock = [
         line.model_copy(update={"hardware": name})
         for line, name in zip(scenario.cluster.inventory, hardware, strict=True)
     ]
-    workloads = [work.model_copy(update={"model": models[work.model].name}) for work in scenario.workloads]
+    workloads = [
+        work.model_copy(update={"model": model.name, "lengths": within(work.lengths, model.context)})
+        for work in scenario.workloads
+        for model in (models[work.model],)
+    ]
     return scenario.model_copy(
         update={
             "cluster": scenario.cluster.model_copy(update={"inventory": tuple(stock)}),
@@ -194,28 +201,3 @@ def version_key(version: str) -> tuple[tuple[int, str], ...]:
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple((len(number), number) for number in numbers)
-
-
-def largest(lengths: Lengths) -> float:
-    """Return the largest length that a document states [tokens]; the tail of a lognormal is not stated.
-
-    >>> largest(Lengths(p50=1020, p90=2735)), largest(Lengths(quantiles={0: 0.5, 100: 8000}))
-    (2735.0, 8000.0)
-    """
-    if lengths.constant is not None:
-        return float(lengths.constant)
-    if lengths.quantiles:
-        top = max(lengths.quantiles.values())
-        return top if lengths.mean is None else top * lengths.mean / _table_mean(lengths.quantiles)
-    stated = (lengths.mean, lengths.p50, lengths.p90, lengths.p99)
-    return max(mark for mark in stated if mark is not None)
-
-
-def _table_mean(quantiles: Mapping[float, float]) -> float:
-    """Return the mean of a table of quantiles, linear between them."""
-    return sum(_areas(quantiles)) / 100
-
-
-def _areas(quantiles: Mapping[float, float]) -> Iterator[float]:
-    for low, high in pairwise(sorted(quantiles)):
-        yield (high - low) * (quantiles[low] + quantiles[high]) / 2

@@ -10,8 +10,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from planner.errors import Fault, shorten
+from planner.spec.misfit import MISFIT
 from planner.spec.text import Document, Location
-from planner.units import DIMENSIONS, Unit
+from planner.units import Unit, format_quantity
 
 _WORDS = {
     "bool_type": "true or false",
@@ -71,7 +72,7 @@ def did_you_mean(name: str, known: Iterable[str], others: Iterable[str] = ()) ->
 def explain(errors: Sequence[ErrorDetails], document: Document, kind: type[BaseModel]) -> list[Fault]:
     """Return a fault for each error of pydantic, apart from those that follow from a fault of the YAML itself."""
     faults: dict[Fault, None] = {}
-    for error in errors:
+    for error in _one_of_each_choice(errors, document):
         location = _place(error, document)
         if not any(location[: len(place)] == place for place in document.unread):
             value = document.at(location)
@@ -80,6 +81,27 @@ def explain(errors: Sequence[ErrorDetails], document: Document, kind: type[BaseM
             shown = "" if error["type"] == "missing" else _shown(value, document.numbers.get(location))
             faults[document.fault(location, _problem(error, location, shown, kind), shown)] = None
     return list(faults)
+
+
+def _one_of_each_choice(errors: Sequence[ErrorDetails], document: Document) -> list[ErrorDetails]:
+    """Return one error where a value fits none of several types: of the type that it has, or else of the first."""
+    kept: list[ErrorDetails] = []
+    best: dict[Location, int] = {}
+    for error in errors:
+        location = _place(error, document)
+        if error["type"] == "missing" or not _is_branch(error, location):
+            kept.append(error)
+        elif location not in best:
+            best[location] = len(kept)
+            kept.append(error)
+        elif kept[best[location]]["type"].endswith("_type") and not error["type"].endswith("_type"):
+            kept[best[location]] = error
+    return kept
+
+
+def _is_branch(error: ErrorDetails, location: Location) -> bool:
+    """Tell whether an error is of one of several plain types: pydantic names the type behind the place."""
+    return len(error["loc"]) == len(location) + 1 and error["loc"][-1] in ("float", "int", "str", "bool")
 
 
 def _is_consequence(error: ErrorDetails, value: object) -> bool:
@@ -123,17 +145,20 @@ def _problem(error: ErrorDetails, location: Location, shown: str, kind: type[Bas
     tag, context = error["type"], error.get("ctx", {})
     if tag in ("value_error", "assertion_error"):
         return str(context.get("error", error["msg"]))
+    if tag == MISFIT:
+        return error["msg"]
     if tag == "extra_forbidden":
         owners = _models(_options(kind, location[:-1]))
         names = [name for owner in owners for name in owner.model_fields]
         return f"{shorten(str(location[-1]))} is not a known key; {did_you_mean(str(location[-1]), names)}"
-    example = repr(shown) if tag == "string_type" and shown[:1].isdigit() else _example(_options(kind, location))
+    options = _options(kind, location)
+    example = repr(shown) if tag == "string_type" and shown[:1].isdigit() else _example(options)
     label = f"{location[-1]}: " if location and isinstance(location[-1], str) else ""
     right = f", for example {label}{example}" if example else ""
-    return f"is missing{right}" if tag == "missing" else f"{shown} {_rule(error)}{right}"
+    return f"is missing{right}" if tag == "missing" else f"{shown} {_rule(error, _unit(options))}{right}"
 
 
-def _rule(error: ErrorDetails) -> str:
+def _rule(error: ErrorDetails, unit: str) -> str:
     """Return the rule that a value breaks, as the end of a sentence that begins with the value."""
     tag, context = error["type"], error.get("ctx", {})
     rule = error["msg"].removeprefix("Input should ").removeprefix("be ")
@@ -142,7 +167,8 @@ def _rule(error: ErrorDetails) -> str:
         text = f"must be {_WORDS[tag]}"
     elif tag in _BOUNDS:
         key, words = _BOUNDS[tag]
-        text = f"must be {words} {context.get(key, 0):g}"
+        bound = context.get(key, 0)
+        text = f"must be {words} {format_quantity(bound, unit) if unit and bound else f'{bound:g}'}"
     elif tag in _LENGTHS:
         key, words = _LENGTHS[tag]
         what = "characters" if tag.startswith("string") else "items"
@@ -202,34 +228,76 @@ def _models(options: Iterable[object]) -> list[type[BaseModel]]:
     return [option for option in bare if isinstance(option, type) and issubclass(option, BaseModel)]
 
 
+def _metadata(option: object) -> tuple[object, ...]:
+    """Return the metadata of an annotation."""
+    return get_args(option)[1:] if get_origin(option) is Annotated else ()
+
+
+def _unit(options: Iterable[object]) -> str:
+    """Return the SI unit of what the schema allows, or nothing where it has none."""
+    return next((mark.symbol for option in options for mark in _metadata(option) if isinstance(mark, Unit)), "")
+
+
 def _example(options: Sequence[object]) -> str:
     """Return a value that the schema allows, as it is written in YAML."""
     for option in options:
-        metadata = get_args(option)[1:] if get_origin(option) is Annotated else ()
+        metadata = _metadata(option)
+        for mark in reversed(metadata):
+            if isinstance(mark, FieldInfo) and mark.examples:
+                return _written(mark.examples[0])
         for mark in metadata:
             if isinstance(mark, Unit):
-                return DIMENSIONS[mark.symbol].example
-            if isinstance(mark, FieldInfo) and mark.examples:
-                return str(mark.examples[0])
-        if text := _plain_example(_bare(option)):
+                return mark.example
+        if text := _plain_example(_bare(option), _bounds(metadata)):
             return text
     return ""
 
 
-def _plain_example(option: object) -> str:
+def _written(value: object) -> str:
+    """Return an example as it is written in YAML."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_written(item)}' for key, item in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    return f'"{value}"' if ":" in str(value) else str(value)
+
+
+def _bounds(metadata: Iterable[object]) -> dict[str, float]:
+    """Return the bounds of a number, or of a length, by their names in a schema; fields keep theirs in metadata."""
+    found: dict[str, float] = {}
+    for mark in metadata:
+        for part in (mark, *(mark.metadata if isinstance(mark, FieldInfo) else ())):
+            for name in ("ge", "gt", "le", "lt", "min_length"):
+                if isinstance(bound := getattr(part, name, None), int | float):
+                    found[name] = bound
+    return found
+
+
+def _inside(number: float, bounds: dict[str, float]) -> float:
+    """Return a number within bounds: the given one where it fits."""
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+    if low is not None and (number < low or number == bounds.get("gt")):
+        return low if "ge" in bounds else low + 1 if high is None else (low + high) / 2
+    if high is not None and (number > high or number == bounds.get("lt")):
+        return high if "le" in bounds else high - 1 if low is None else (low + high) / 2
+    return number
+
+
+def _plain_example(option: object, bounds: dict[str, float]) -> str:
     """Return an example of a type without metadata."""
     origin, arguments = get_origin(option), get_args(option)
     if origin is Literal:
         return str(arguments[0])
     if origin in (tuple, list):
-        return f"[{_example(list(_flat(arguments[0])))}]"
+        return f"[{', '.join([_example(list(_flat(arguments[0])))] * int(bounds.get('min_length', 1)))}]"
     if origin is dict:
         return f"{{{_example(list(_flat(arguments[0])))}: {_example(list(_flat(arguments[1])))}}}"
     if isinstance(option, type) and issubclass(option, BaseModel):
         needed = [name for name, info in option.model_fields.items() if info.is_required()]
         return f"{{{', '.join(f'{name}: ...' for name in needed or list(option.model_fields)[:1])}}}"
-    simple = {bool: "true", int: "8", float: "0.5", str: "text"}
-    return simple.get(option, "") if isinstance(option, type) else ""
+    if option in (int, float):
+        return f"{_inside(8 if option is int else 0.5, bounds):g}"
+    return {bool: "true", str: "text"}.get(option, "") if isinstance(option, type) else ""
 
 
 def parts(kind: type[BaseModel]) -> set[type[BaseModel]]:

@@ -1,109 +1,51 @@
 """What a scenario says: a cluster, its models, its workloads and their promises."""
 
-from itertools import pairwise
-from math import log, sqrt
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
+from planner.errors import shorten
 from planner.spec.budget import Budget
 from planner.spec.card import Card, Name
+from planner.spec.complaints import did_you_mean
+from planner.spec.lengths import Lengths, RequestLengths
+from planner.spec.misfit import Misfit, misfit
 from planner.spec.model import KvFormat, NumberFormat
-from planner.units import Bandwidth, EnergyPrice, Money, Rate, Seconds, TimeOfDay, TokenRate
+from planner.spec.text import Location
+from planner.units import Bandwidth, Duration, EnergyPrice, Money, Rate, Seconds, TimeOfDay, TokenRate
+
+__all__ = ["Lengths", "RequestLengths"]
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 """A plain number between 0 and 1."""
-Hours = Annotated[tuple[float, ...], Field(min_length=24, max_length=24)]
+Weight = Annotated[float, Field(ge=0, le=1e6, examples=[1.0])]
+"""Weight of an hour."""
+Hours = Annotated[tuple[Weight, ...], Field(min_length=24, max_length=24)]
 """One number for each hour of the day, from midnight."""
-
-
-class Lengths(Card):
-    """How many tokens: one of a constant, a lognormal or a table of quantiles."""
-
-    constant: PositiveInt | None = None
-    """Every request has exactly so many tokens."""
-    mean: float | None = Field(default=None, gt=0)
-    """Mean tokens of a lognormal; beside ``quantiles``, the table is scaled to have it."""
-    p50: float | None = Field(default=None, gt=0)
-    """Median of a lognormal."""
-    p90: float | None = Field(default=None, gt=0)
-    """90th percentile of a lognormal."""
-    p99: float | None = Field(default=None, gt=0)
-    """99th percentile of a lognormal."""
-    quantiles: dict[Annotated[float, Field(ge=0, le=100)], Annotated[float, Field(gt=0)]] | None = None
-    """Tokens at each percentile (0 to 100), linear between them."""
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        marks = [self.p50, self.p90, self.p99]
-        if self.constant is not None:
-            if self.mean or self.quantiles or any(marks):
-                raise ValueError("constant stands alone, for example {constant: 1024}")
-        elif self.quantiles is not None:
-            if any(marks):
-                raise ValueError(
-                    "quantiles replace p50, p90 and p99, for example {quantiles: {0: 10, 50: 900, 100: 8000}}"
-                )
-            levels = sorted(self.quantiles)
-            if levels[:1] != [0] or levels[-1:] != [100]:
-                raise ValueError("quantiles must run from 0 to 100, for example {0: 10, 50: 900, 100: 8000}")
-            if any(self.quantiles[a] > self.quantiles[b] for a, b in pairwise(levels)):
-                raise ValueError("quantiles must not fall, for example {0: 10, 50: 900, 100: 8000}")
-        elif sum(mark is not None for mark in (self.mean, *marks)) != 2:  # noqa: PLR2004 - two fix a lognormal
-            raise ValueError("give two of mean, p50, p90, p99, for example {p50: 1020, p90: 2735}, or quantiles")
-        else:
-            self.lognormal()
-        return self
-
-    def lognormal(self) -> tuple[float, float]:
-        r"""Mean and standard deviation of the logarithm, of a lognormal through two of mean, p50, p90, p99.
-
-        The q-quantile is :math:`e^{\mu + z_q \sigma}` and the mean :math:`e^{\mu + \sigma^2 / 2}`. A mean beside a
-        quantile above the median fits two lognormals; the less spread one is meant.
-
-        Raises
-        ------
-        ValueError
-            Where no lognormal has both, or the lengths have another form.
-
-        Examples
-        --------
-        >>> [round(x, 3) for x in Lengths(p50=1000, p90=2718.28).lognormal()]
-        [6.908, 0.78]
-
-        """
-        marks = {0.5: self.p50, 0.9: self.p90, 0.99: self.p99}
-        from statistics import NormalDist  # noqa: PLC0415 - brings fractions, decimals and hashes along
-
-        points = [(NormalDist().inv_cdf(level), log(mark)) for level, mark in marks.items() if mark is not None]
-        no_such = "no lognormal has both: a percentile may be exp(z^2 / 2) times the mean at most; give quantiles"
-        if self.mean is None and len(points) == 2:  # noqa: PLR2004 - a line through two points
-            (low, below), (high, above) = points
-            spread = (above - below) / (high - low)
-            centre = below - low * spread
-        elif self.mean is not None and len(points) == 1:
-            ((z, mark),) = points
-            root = z * z - 2 * (mark - log(self.mean))
-            if root < 0:
-                raise ValueError(no_such)
-            spread = sqrt(root) if z == 0 else z - sqrt(root)
-            centre = log(self.mean) - spread**2 / 2
-        else:
-            raise ValueError("not a lognormal: give two of mean, p50, p90, p99, for example {p50: 1020, p90: 2735}")
-        if spread < 0:
-            raise ValueError(
-                "percentiles must rise, with p50 below the mean and p90 above it, for example {p50: 1020, p90: 2735}"
-            )
-        return centre, spread
+Few = Annotated[int, Field(gt=0, le=10_000)]
+"""A count of what a person lists or a machine room holds."""
+Many = Annotated[int, Field(gt=0, le=1_000_000)]
+"""A count of what one accelerator has in hand."""
+Dispersion = Annotated[float, Field(gt=1e-6, le=1e6, examples=[1.5])]
+"""Variance over mean of counts."""
+Offered = Annotated[Rate, Field(ge=1e-6, le=1e7)]
+"""Requests a second, from one in ten days to more than any service has [req/s]."""
+Latency = Annotated[Seconds, Field(gt=0, le=86_400)]
+"""A limit that one request may have [s]."""
+MONTH = 30 * 86_400
+"""Longest time that work may take [s]."""
+FAINTEST = 1e-6
+"""Least weight that the busiest hour of a profile may have."""
 
 
 class Burstiness(Card):
     """How uneven arrivals are: variance over mean of the counts in windows of three lengths (1 for Poisson)."""
 
-    dispersion_1s: float = Field(default=1.0, gt=0)
-    dispersion_10s: float = Field(default=1.0, gt=0)
-    dispersion_60s: float = Field(default=1.0, gt=0)
-    measured_rate: Rate | None = Field(default=None, gt=0)
+    dispersion_1s: Dispersion = 1.0
+    dispersion_10s: Dispersion = 1.0
+    dispersion_60s: Dispersion = 1.0
+    measured_rate: Offered | None = None
     """Mean rate at which the dispersion was measured; the offered peak rate where absent.
 
     A trace of a lower rate is scaled up by laying copies over each other, which leaves the dispersion as it is; one of
@@ -113,11 +55,11 @@ class Burstiness(Card):
 class Traffic(Card):
     """How many requests arrive, and when."""
 
-    rate: Rate = Field(gt=0)
+    rate: Offered
     """24-hour mean [req/s]."""
     profile: Hours | None = None
     """Weight of each hour; only ratios matter."""
-    peak_to_mean: float = Field(default=1.0, ge=1)
+    peak_to_mean: float = Field(default=1.0, ge=1, le=24, examples=[1.5])
     """Busiest hour over the mean, where there is no profile."""
     burstiness: Burstiness = Burstiness()
 
@@ -126,39 +68,33 @@ class Traffic(Card):
         if self.profile is not None:
             if self.peak_to_mean != 1.0:
                 raise ValueError("profile and peak_to_mean exclude each other: leave one out")
-            if min(self.profile) < 0 or max(self.profile) == 0:
-                raise ValueError("profile needs weights of at least 0 and one above, for example 24 times 1.0")
+            if max(self.profile) < FAINTEST:
+                says = f"the busiest hour has a weight of {max(self.profile):g}, below {FAINTEST:g}; only ratios matter"
+                raise misfit([Misfit(("profile",), f"{says}, for example profile: [{', '.join(['1.0'] * 24)}]")])
         return self
 
 
 class Batch(Card):
     """Deadline work: a number of documents once a day."""
 
-    documents: PositiveInt
+    documents: int = Field(gt=0, le=10**12, examples=[1_000_000])
     """Requests of one day's run."""
-
-
-class RequestLengths(Card):
-    """Tokens of a request."""
-
-    input: Lengths
-    output: Lengths
 
 
 class Promise(Card):
     """What the platform has promised: both limits for a share of the requests, or a deadline."""
 
-    ttft: Seconds | None = Field(default=None, gt=0)
+    ttft: Latency | None = Field(default=None, examples=["500 ms"])
     """Time to first token [s]."""
-    tpot: Seconds | None = Field(default=None, gt=0)
+    tpot: Latency | None = Field(default=None, examples=["50 ms"])
     """(last token - first token) / (output tokens - 1) [s]."""
-    share: Fraction = Field(default=0.95, gt=0, lt=1)
+    share: Fraction = Field(default=0.95, gt=0, lt=1, examples=[0.95])
     """Share of requests that must meet both."""
-    percentile: float | None = Field(default=None, gt=0, lt=100)
+    percentile: float | None = Field(default=None, gt=0, lt=100, examples=[95])
     """Percentile to display; the share where absent."""
-    deadline: Seconds | None = Field(default=None, gt=0)
+    deadline: Duration | None = Field(default=None, gt=0, le=MONTH)
     """Time from ``start`` until all documents must be done [s]."""
-    start: TimeOfDay | None = None
+    start: TimeOfDay | None = Field(default=None, examples=["22:00"])
     """When a deadline run starts (quoted: "22:00")."""
 
     @model_validator(mode="after")
@@ -178,34 +114,44 @@ class Sharing(Card):
     """Share of the input tokens found in the cache, at the capacity that the platform has."""
     prefix_share: Fraction = 0.0
     """Share of the input tokens that could be found with an unlimited cache."""
-    working_set: float | None = Field(default=None, gt=0)
+    working_set: float | None = Field(default=None, ge=1, le=1e15, examples=[5_000_000])
     """Cached tokens, in the whole cluster, with which 1 - 1/e = 63 % of ``prefix_share`` is found."""
+
+    @model_validator(mode="after")
+    def _finds_what_there_is(self) -> Self:
+        given = {"hit_rate", "prefix_share"} <= self.model_fields_set
+        if given and self.hit_rate > self.prefix_share:
+            says = (
+                f"{self.hit_rate:g} is above prefix_share, {self.prefix_share:g}: a cache finds at most what is there"
+            )
+            raise misfit([Misfit(("hit_rate",), f"{says}, for example hit_rate: {self.prefix_share:g}")])
+        return self
 
 
 class Adapters(Card):
     """LoRA adapters on one base model."""
 
-    count: PositiveInt
-    rank: PositiveInt
+    count: int = Field(gt=0, le=100_000)
+    rank: int = Field(gt=0, le=8_192, examples=[16])
     targets: Literal["attention", "all"] = "all"
     """Adapted matrices: the attention projections, or those and the feed-forward ones."""
-    popularity: float = Field(default=1.0, ge=0)
+    popularity: float = Field(default=1.0, ge=0, le=20, examples=[1.0])
     """Exponent of the power law of popularity; 0 for evenly used adapters."""
 
 
 class Task(Card):
     """What a user waits for: several calls, some of which fail and are tried again."""
 
-    calls: PositiveInt = 1
-    timeout: Seconds | None = Field(default=None, gt=0)
-    retries: int = Field(default=0, ge=0)
+    calls: Few = 1
+    timeout: Duration | None = Field(default=None, gt=0, le=MONTH, examples=["30 s"])
+    retries: int = Field(default=0, ge=0, le=1_000, examples=[1])
 
 
 class Tenant(Card):
     """Quotas of a tenant."""
 
     kv_quota: Fraction | None = None
-    token_quota: TokenRate | None = None
+    token_quota: TokenRate | None = Field(default=None, gt=0, le=1e12)
 
 
 class WorkloadSpec(Card):
@@ -222,11 +168,11 @@ class WorkloadSpec(Card):
     """Arrivals, for an interactive promise."""
     batch: Batch | None = None
     """Documents, for a deadline promise."""
-    lengths: RequestLengths
-    promise: Promise
+    lengths: RequestLengths = Field(examples=[{"input": {"p50": 1020, "p90": 2735}, "output": {"constant": 200}}])
+    promise: Promise = Field(examples=[{"ttft": "500 ms", "tpot": "50 ms"}])
     sharing: Sharing = Sharing()
     adapters: Adapters | None = None
-    priority: int = Field(default=0, ge=0)
+    priority: int = Field(default=0, ge=0, le=1_000_000, examples=[1])
     """Larger goes first where workloads share a pool."""
     tenant: Tenant | None = None
     task: Task = Task()
@@ -245,10 +191,10 @@ class WorkloadSpec(Card):
 class LayoutSpec(Card):
     """Degrees of parallelism of one replica."""
 
-    tp: PositiveInt = 1
-    pp: PositiveInt = 1
-    dp: PositiveInt = 1
-    ep: PositiveInt = 1
+    tp: Few = 1
+    pp: Few = 1
+    dp: Few = 1
+    ep: Few = 1
 
 
 class CurrentPool(Card):
@@ -258,9 +204,9 @@ class CurrentPool(Card):
     """Workloads that it serves."""
     role: Literal["mixed", "prefill", "decode"] = "mixed"
     layout: LayoutSpec
-    replicas: PositiveInt
-    max_batch: PositiveInt | None = None
-    token_budget: PositiveInt | None = None
+    replicas: Many
+    max_batch: Many | None = None
+    token_budget: Many | None = None
 
 
 class Inventory(Card):
@@ -268,10 +214,10 @@ class Inventory(Card):
 
     hardware: str
     """Name of a hardware card."""
-    nodes: PositiveInt
-    price: Money | None = Field(default=None, gt=0)
+    nodes: int = Field(gt=0, le=100_000)
+    price: Money | None = Field(default=None, ge=1e-6, le=1e6)
     """Price of one accelerator for an hour; the card's where absent [USD/h]."""
-    scale_out: Bandwidth | None = Field(default=None, gt=0)
+    scale_out: Bandwidth | None = Field(default=None, ge=1e6, le=1e15, examples=["400 Gb/s"])
     """Bandwidth of one accelerator to other nodes, one direction; the card's where absent [B/s]."""
 
 
@@ -294,18 +240,18 @@ class EngineChoice(Card):
 class Reserve(Card):
     """What the cluster must survive."""
 
-    nodes: int = Field(default=1, ge=0)
+    nodes: int = Field(default=1, ge=0, le=100_000, examples=[1])
     """Nodes that may be lost while every interactive promise still holds."""
-    mtbf: Seconds | None = Field(default=None, gt=0)
+    mtbf: Duration | None = Field(default=None, ge=60, le=1e10, examples=["6335 h"])
     """Mean time between failures of one node [s]."""
-    mttr: Seconds | None = Field(default=None, gt=0)
+    mttr: Duration | None = Field(default=None, ge=1, le=1e9, examples=["4 h"])
     """Mean time to repair a node [s]."""
 
 
 class Prices(Card):
     """What things cost beyond accelerators."""
 
-    energy: EnergyPrice | None = Field(default=None, ge=0)
+    energy: EnergyPrice | None = Field(default=None, ge=0, le=1e4)
     """Price of energy [USD/kWh]."""
 
 
@@ -324,15 +270,35 @@ class Scenario(Card):
     budgets: tuple[Budget, ...] = ()
 
     @model_validator(mode="after")
-    def _names_are_known_once(self) -> Self:
-        names = [work.name for work in self.workloads]
-        if len(set(names)) < len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            msg = f"workload names must differ, {', '.join(twice)} occurs more than once"
-            raise ValueError(msg)
-        asked = {name for pool in self.cluster.current for name in pool.workloads}
-        asked |= {budget.workload for budget in self.budgets if budget.workload}
-        if unknown := sorted(asked - set(names)):
-            msg = f"no workload {unknown[0]!r} in this scenario, for example {names[0]!r}"
-            raise ValueError(msg)
+    def _parts_agree(self) -> Self:
+        faults = [*_repeated(self.workloads), *self._unknown()]
+        there = sum(line.nodes for line in self.cluster.inventory)
+        if self.reserve.nodes > there:
+            problem = f"{self.reserve.nodes} is more than the {there} nodes of the cluster, for example nodes: 1"
+            faults.append(Misfit(("reserve", "nodes"), problem))
+        if faults:
+            raise misfit(faults)
         return self
+
+    def _unknown(self) -> Iterator[Misfit]:
+        """Yield the places that name a workload which there is not."""
+        names = [work.name for work in self.workloads]
+        asked: list[tuple[Location, str | None]] = [
+            (("cluster", "current", pool_index, "workloads", index), name)
+            for pool_index, pool in enumerate(self.cluster.current)
+            for index, name in enumerate(pool.workloads)
+        ]
+        asked += [(("budgets", index, "workload"), budget.workload) for index, budget in enumerate(self.budgets)]
+        for location, name in asked:
+            if name is not None and name not in names:
+                yield Misfit(location, f"no workload {shorten(name)} in this scenario; {did_you_mean(name, names)}")
+
+
+def _repeated(workloads: Sequence[WorkloadSpec]) -> Iterator[Misfit]:
+    """Yield the workloads whose name another one has before them."""
+    first: dict[str, int] = {}
+    for index, work in enumerate(workloads):
+        if work.name in first:
+            problem = f"{work.name!r} is the name of workload {first[work.name]} too; names must differ"
+            yield Misfit(("workloads", index, "name"), f"{problem}, for example name: {work.name}-2")
+        first.setdefault(work.name, index)

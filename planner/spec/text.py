@@ -258,7 +258,7 @@ class _Builder:
     def _key(self, event: yaml.ScalarEvent, text: str) -> None:
         """Take the key of the next value."""
         frame = self.stack[-1]
-        location = (*frame.location, text)
+        location = self._same_number(event, (*frame.location, text), text)
         if text == "<<":
             self._note(event, location, "merge keys are not read; write the values out")
             self.unread.add(location)
@@ -268,6 +268,14 @@ class _Builder:
             self._note(event, location, problem, shorten(text))
         else:
             self.lines[location] = self._line(event)
+
+    def _same_number(self, event: yaml.ScalarEvent, location: Location, text: str) -> Location:
+        """Return where a key is, or an earlier one of the same mapping that is the same number in other digits."""
+        if not event.style and _FLOAT.fullmatch(text) and location not in self.lines:
+            for other in self.stack[-1].items:
+                if isinstance(other, str) and _FLOAT.fullmatch(other) and float(other) == float(text):
+                    return (*location[:-1], other)
+        return location
 
     def _place(self, event: yaml.Event, value: JsonValue) -> Location:
         """Put a value where it belongs, and return where that is."""

@@ -137,12 +137,7 @@ def bins(lengths: Lengths, count: int = 16) -> Bins:
     -------
     Bins
         Values are at least 1 token: where the distribution falls below, it is cut at 1 and the rest of it drawn
-        towards 1 so that the mean stays.
-
-    Raises
-    ------
-    ValueError
-        Where the mean is below one token.
+        towards 1 so that the mean stays; where it is cut at ``longest``, they end there and the mean falls.
 
     Examples
     --------
@@ -157,7 +152,8 @@ def bins(lengths: Lengths, count: int = 16) -> Bins:
     share = np.diff(levels)
     partial = _table_partial(lengths, levels) if lengths.quantiles is not None else _lognormal_partial(lengths, levels)
     value = np.maximum.accumulate(np.diff(partial) / share)  # rounding may undo the order of equal values
-    return Bins(value=_at_least_one(value, share), share=share)
+    value = _at_least_one(value, share)
+    return Bins(value=value if lengths.longest is None else np.minimum(value, lengths.longest), share=share)
 
 
 def _table_partial(lengths: Lengths, levels: Floats) -> Floats:
@@ -188,9 +184,6 @@ def _lognormal_partial(lengths: Lengths, levels: Floats) -> Floats:
 def _at_least_one(value: Floats, share: Floats) -> Floats:
     """Lift values to 1 token without moving their mean."""
     mean = float(share @ value)
-    if mean < 1.0 - 1e-12:
-        msg = f"mean length {mean:g} is below one token, for example {{constant: 1}}"
-        raise ValueError(msg)
     if value[0] >= 1.0:
         return value
     lifted = np.maximum(value, 1.0)

@@ -107,9 +107,9 @@ def test_all_faults_are_told_at_once_in_the_order_of_their_lines(tmp_path: Path)
         "card.yaml:9: engine.version: 0.10 must be text (quote what looks like a number), for example version: '0.10'",
         "card.yaml:13: workloads.0.traffic.rate: 12 has no unit; write it as text, for example '12 req/s'",
         "card.yaml:17: workloads.0.promise.ttft: 500 has no unit; write it as text, for example '500 ms'",
-        "card.yaml:17: workloads.0.promise.share: 1.5 must be at most 1, for example share: 0.5",
+        "card.yaml:17: workloads.0.promise.share: 1.5 must be at most 1, for example share: 0.95",
         "card.yaml:17: workloads.0.promise.shrae: 'shrae' is not a known key; did you mean 'share'?",
-        "card.yaml:20: workloads.1.batch.documents: is missing, for example documents: 8",
+        "card.yaml:20: workloads.1.batch.documents: is missing, for example documents: 1000000",
         "card.yaml:20: workloads.1.batch.docments: 'docments' is not a known key; did you mean 'documents'?",
     ]
 

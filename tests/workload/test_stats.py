@@ -78,9 +78,12 @@ def test_no_request_is_shorter_than_a_token_and_the_mean_stays(mean: float, low:
     assert cut.mean == pytest.approx(mean, rel=1e-9)
 
 
-def test_less_than_a_token_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"0\.5 is below one token"):
-        bins(Lengths(mean=0.5, p50=0.4))
+@given(spread=st.floats(0.1, 4), longest=st.floats(3000, 1e5))
+def test_a_tail_is_cut_at_the_longest_length_and_nowhere_else(spread: float, longest: float) -> None:
+    free = Lengths(p50=1000, p90=min(2999, 1000 * exp(spread)))
+    cut, whole = bins(free.model_copy(update={"longest": longest})), bins(free)
+    np.testing.assert_array_equal(cut.value, np.minimum(whole.value, longest))
+    np.testing.assert_array_equal(cut.share, whole.share)
 
 
 @given(centre=st.floats(2, 9), spread=st.floats(0.05, 1.5), count=st.integers(2, 40))
