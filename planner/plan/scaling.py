@@ -9,8 +9,10 @@ from planner.spec.catalog import Case
 
 PRECISION = 0.02
 """Relative width to which the multiple is found."""
-REACH = 64.0
-"""Multiples from 1 / REACH to 2 REACH are tried."""
+LEAST = 2.0**-40
+"""A case that is not carried at this multiple is taken for one that no rate helps."""
+MOST = 2.0**60
+"""Doubling ends here, so that the search ends whatever the case; every inventory binds long before."""
 
 
 def scaled(case: Case, multiple: float) -> Case:
@@ -39,18 +41,18 @@ def carried(case: Case) -> bool:
 
 
 def largest_multiple(case: Case) -> tuple[float, Case]:
-    """Find the multiple by doubling and bisection; 0, with the case as it is, where not even 1 / REACH is carried."""
+    """Find the multiple by doubling and bisection; 0, with the case as it is, where not even ``LEAST`` is carried."""
     low, high = 1.0, 1.0
     if carried(case):
-        while high < REACH and carried(scaled(case, high * 2.0)):
+        while high < MOST and carried(scaled(case, high * 2.0)):
             high *= 2.0
         low, high = high, high * 2.0
+    elif not carried(scaled(case, LEAST)):
+        return 0.0, case
     else:
         low = 0.5
-        while not carried(scaled(case, low)):
+        while low > LEAST and not carried(scaled(case, low)):
             low, high = low / 2.0, low
-            if low < 1.0 / REACH:
-                return 0.0, case
     while high / low > 1.0 + PRECISION:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if carried(scaled(case, middle)) else (low, middle)

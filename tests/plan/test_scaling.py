@@ -6,7 +6,7 @@ import pytest
 
 from planner.plan.changes import changed
 from planner.plan.recommend import recommend
-from planner.plan.scaling import REACH, carried, largest_multiple, scaled
+from planner.plan.scaling import LEAST, carried, largest_multiple, scaled
 from planner.spec.catalog import Case, Catalog, resolve
 
 
@@ -27,7 +27,7 @@ def test_the_multiple_is_carried_and_five_per_cent_more_is_not(name: str) -> Non
 def test_a_case_that_is_not_carried_is_scaled_down() -> None:
     heavy = scaled(shipped("quickstart"), 40.0)
     multiple, case = largest_multiple(heavy)
-    assert 1.0 / REACH < multiple < 1.0
+    assert LEAST < multiple < 1.0
     assert carried(case)
     assert not carried(scaled(heavy, multiple * 1.05))
 
@@ -56,3 +56,25 @@ def test_rates_and_documents_scale_alike() -> None:
     assert works[0].traffic.rate == pytest.approx(7.5)
     assert works[1].batch is not None
     assert works[1].batch.documents == 150_000
+
+
+@pytest.mark.parametrize(("nodes", "rate"), [(4, 4.0), (4, 0.01), (32, 1.0)])
+def test_the_inventory_ends_the_search_and_nothing_else(nodes: int, rate: float) -> None:
+    """However far the multiple is from one, a plan at just that rate exists, and none at a little more."""
+    case = changed(shipped("quickstart"), "cluster.inventory.h100-sxm.nodes", nodes)
+    case = changed(case, "workloads.chat.traffic.rate", rate)
+    multiple, found = largest_multiple(case)
+    assert multiple > 128.0 * (nodes > 4 or rate < 1.0)
+    (work,) = found.scenario.workloads
+    assert work.traffic is not None
+    assert work.traffic.rate == pytest.approx(rate * multiple)
+    assert recommend(found).feasible
+    assert not recommend(changed(case, "workloads.chat.traffic.rate", rate * multiple * 1.05)).feasible
+
+
+def test_the_same_inventory_ends_at_the_same_rate_wherever_the_search_begins() -> None:
+    ends = []
+    for rate in (0.02, 20.0, 3e5):
+        case = changed(shipped("quickstart"), "workloads.chat.traffic.rate", rate)
+        ends.append(rate * largest_multiple(case)[0])
+    assert max(ends) <= min(ends) * 1.05
