@@ -73,7 +73,8 @@ def prefill(passes: "Passes", row: "Ints", budget: "Ints", traffic: "Blend", *, 
         full, rest, pieces = _ride(passes, row, rank, chunk, fresh)
         step = passes.decode[row] + full
         added = pieces * full[:, :, np.newaxis] + rest + attention[:, np.newaxis, :]
-        work = fresh * (step / chunk)[:, :, np.newaxis] + attention[:, np.newaxis, :]
+        # A short rest may add more than its share of a full chunk, and keeps later prompts waiting as long.
+        work = np.maximum(fresh * (step / chunk)[:, :, np.newaxis] + attention[:, np.newaxis, :], added)
         chunks = np.ceil(fresh / chunk[:, :, np.newaxis])
         return _table(added, chunks, work, traffic.input.share, lanes)
     top = head(m, np.ones(1)).total[row]
