@@ -203,6 +203,58 @@ def test_a_reader_that_leaves_early_hears_no_complaint() -> None:
     assert (process.wait(), complaint) == (0, b"")
 
 
+def shell(line: str, **environment: str) -> Done:
+    """Run a line of a shell in which $PLANNER is the command."""
+    return subprocess.run(
+        ["/bin/bash", "-c", line],
+        env={**os.environ, "PLANNER": f"{sys.executable} -P -m planner", "NO_COLOR": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("cards list", 0), ("recommend quickstart", 0), ("--help", 0), ("recommend --help", 0), ("recommend nowhere", 2)],
+)
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_defect(command: str, status: int, closed: str) -> None:
+    done = shell(f"$PLANNER {command} {closed}")
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+    if "2>&-" in closed:
+        assert "planner: " not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["--help", "recommend --help", "cards --help", "--version", "cards list"])
+def test_help_that_nobody_reads_to_its_end_is_no_failure(command: str) -> None:
+    done = shell(f"$PLANNER {command} | true; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize("command", ["recommend nowhere", "recommend --format xml", "recomend"])
+@pytest.mark.parametrize("full", ["2>/dev/full", "2> >(true)"])
+def test_complaints_that_nobody_can_read_leave_the_status(command: str, full: str) -> None:
+    done = shell(f"$PLANNER {command} {full}")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+def test_a_terminal_too_narrow_for_figures_is_taken_as_wider() -> None:
+    narrow, usual = (shell("$PLANNER recommend quickstart", COLUMNS=columns) for columns in ("1", "40"))
+    assert narrow.stdout == usual.stdout
+    assert narrow.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["recommend", "recommend quickstart --output", "recommend quickstart --cards"])
+def test_a_name_of_any_length_is_told_shortly(command: str) -> None:
+    done = planner(*command.split(), "x" * 5000 + ".yaml")
+    assert is_told(done, "xxx...")
+    assert len(done.stderr) < 500
+
+
 def test_a_narrow_encoding_loses_letters_not_answers() -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "planner", "cards", "show", "orbit"],

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.options import REFERENCE, CardsOption, FormOption, OutputOption
-from planner.errors import InputError
+from planner.errors import InputError, shorten
 
 MOST_NAMES = 2
 
@@ -35,7 +35,7 @@ def explain(
     if workload not in known:
         from planner.spec.complaints import did_you_mean
 
-        problem = f"there is no workload {workload!r} in {case.scenario.name}; {did_you_mean(workload, known)}"
+        problem = f"there is no workload {shorten(workload)} in {case.scenario.name}; {did_you_mean(workload, known)}"
         raise InputError.of(problem, value=workload)
     from planner.plan.explain import explain as trace
     from planner.report.render import render

@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 RARELY = 200_000
 """Allocations between two collections."""
@@ -19,6 +20,7 @@ def main() -> None:
     """Run the command that the process was started with, and end the process."""
     # Half a second of imports makes many objects and no garbage; collecting it at every turn costs 5 % of the whole.
     gc.set_threshold(RARELY)
+    _replace_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -35,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has seen enough. What is left in the buffer must not fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         return 0
     except OSError as error:
         complain(f"cannot use {error.filename or 'standard output'}: {error.strerror or error}")
@@ -45,9 +47,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def complain(message: str) -> None:
-    """Write a message for the user on standard error, each line marked as ours."""
-    for line in message.splitlines() or [""]:
-        print(f"planner: {line}", file=sys.stderr)
+    """Write a message for the user on standard error, each line marked as ours.
+
+    Where nobody can read it, the exit status says what happened, and only that.
+    """
+    try:
+        for line in message.splitlines() or [""]:
+            print(f"planner: {line}", file=sys.stderr)
+    except OSError:
+        _discard(sys.stderr)
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
@@ -72,10 +80,15 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return INPUT_AT_FAULT
     except OSError:
         raise
+    except SystemExit as end:
+        # The command line's library ends the process with 1, the status of "no such plan", where a reader of help left.
+        raise BrokenPipeError from end
     except Exception:  # noqa: BLE001 - the last resort, which must set its own exit status
         import traceback
+        from contextlib import suppress
 
-        traceback.print_exc()
+        with suppress(OSError):
+            traceback.print_exc()
         complain("this is a defect of planner, not of your input: please report it with the lines above")
         return PROGRAM_AT_FAULT
     return status if isinstance(status, int) else 0
@@ -88,9 +101,24 @@ def _tolerate_narrow_encodings() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _replace_closed_streams() -> None:
+    """Write nowhere where the caller closed a stream (``>&-``): the exit status still tells what the answer is."""
+    # Python knows a closed stream as None, and print(file=None) would write complaints among the answers. The first
+    # files that are opened take the numbers of the closed ones, so that no document or socket gets them.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - open until the end
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what is left in a stream's buffer go nowhere, so that it does not fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _forget_standard_output() -> None:
     """Keep the interpreter from failing once more on a full disk when it flushes at its end."""
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)

@@ -9,10 +9,14 @@ from typing import TypedDict
 
 import typer
 
-from planner.errors import InputError
+from planner.errors import LONGEST_FILE, InputError, shorten
 
 WIDTH = 120
 """Columns where no terminal says how many it has, in a file for example."""
+
+
+NARROWEST = 40
+"""Columns below which words and figures lose letters; a narrower terminal breaks the lines itself."""
 
 
 class Look(TypedDict):
@@ -26,7 +30,8 @@ def look(output: Path | None) -> Look:
     """Width and colour that suit where an answer goes: the terminal's own, or plain text for files and pipes."""
     shown = output is None or str(output) == "-"
     colour = shown and sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Look(width=shutil.get_terminal_size((WIDTH, 24)).columns if shown else WIDTH, colour=colour)
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns if shown else WIDTH
+    return Look(width=max(NARROWEST, columns), colour=colour)
 
 
 def write(text: str, output: Path | None) -> None:
@@ -40,7 +45,7 @@ def write(text: str, output: Path | None) -> None:
         try:
             _replace(output, text)
         except OSError as error:
-            problem = f"cannot write {output}: {error.strerror or error}"
+            problem = f"cannot write {shorten(str(output), LONGEST_FILE)}: {error.strerror or error}"
             raise InputError.of(problem, value=str(output)) from error
         return
     try:

@@ -119,8 +119,8 @@ class Sharing(Card):
 
     @model_validator(mode="after")
     def _finds_what_there_is(self) -> Self:
-        given = {"hit_rate", "prefix_share"} <= self.model_fields_set
-        if given and self.hit_rate > self.prefix_share:
+        # A share of 0 is what a document has that says nothing of it, and what is written back of such a one.
+        if 0 < self.prefix_share < self.hit_rate:
             says = (
                 f"{self.hit_rate:g} is above prefix_share, {self.prefix_share:g}: a cache finds at most what is there"
             )
