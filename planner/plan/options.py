@@ -1,7 +1,7 @@
 """What the choice is about: stocks of nodes, pools that want replicas, options that bundle them, the plan chosen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +176,5 @@ class Shortfall:
     Within 5 % of the fewest where the programme is large."""
     proved: bool
     """False where the search ended early, so that a plan may exist after all."""
+    by_kind: Mapping[str, Mapping[tuple[str, ...], int]] = field(default_factory=dict)
+    """``least`` of each workload apart for the stocks whose nodes an option takes."""

@@ -4,16 +4,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from planner.engine.layouts import LARGEST
 from planner.engine.memory import kv_per_sequence
 from planner.engine.reasons import Reason
+from planner.fleet.deadline import residence
 from planner.fleet.goodput import idle, workload_bins
 from planner.fleet.pools import rows_of
 from planner.numeric import Floats
+from planner.plan import night
 from planner.plan.answer import Change, Infeasible
 from planner.plan.changes import changed, only
+from planner.plan.offers import Count, Room, split, together
 from planner.plan.scaling import carried
 from planner.plan.search import Search, largest
-from planner.plan.subjects import Member, subject
+from planner.plan.subjects import Group, Member, subject
 from planner.replica.candidates import Role, evaluate
 from planner.spec.catalog import Case
 
@@ -25,6 +29,8 @@ SLACK = 16
 """Steps beyond the nearest promise of a workload alone that are tried beside the others."""
 MOST_NODES = 16
 """Most times the nodes of an inventory that are tried."""
+BOUNDLESS = 10**12
+"""Accelerators of an inventory without limit."""
 
 Carries = tuple[Callable[[int], bool], Callable[[int], bool]]
 """Whether the workload alone, and all of them together, have a plan at a step."""
@@ -41,17 +47,22 @@ def without_offer(case: Case, found: Search, member: Member) -> Infeasible:
     served = {one for offer in found.offers for one in offer.group.names}
     alone, whole = only(case, [name]), only(case, [*served, name])
     nodes = None if reason in {Reason.TTFT, Reason.TPOT} else _nodes(alone, whole)
-    value = limit = None
+    binding, value, limit = str(reason.name).lower(), None, None
     nearest: list[Change] = []
-    if nodes is not None and reason in {Reason.SHARE, Reason.NODES, Reason.LINK_RATE}:
-        reason = Reason.NODES
-        value, limit = nodes.to, nodes.from_
+    if reason in {Reason.SHARE, Reason.NODES, Reason.LINK_RATE} and (few := nodes or _boundless(alone, member)):
+        binding, value, limit = "nodes", _number(few.to), _number(few.from_)
+    elif not member.interactive and reason is Reason.NODES:
+        binding, value, limit, nearest = _deadline(alone, whole, member)
     elif member.interactive and reason in {Reason.TTFT, Reason.TPOT, Reason.SHARE}:
         value, limit, nearest = _promise(alone, whole, member, reason)
     elif reason is Reason.MEMORY:
         value, limit = _memory(case, member)
     nearest += [nodes] if nodes else []
-    return Infeasible(workload=name, binding=str(reason.name).lower(), value=value, limit=limit, nearest=tuple(nearest))
+    return Infeasible(workload=name, binding=binding, value=value, limit=limit, nearest=tuple(nearest))
+
+
+def _number(value: float | str | None) -> float | None:
+    return value if isinstance(value, float) else None
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -78,12 +89,51 @@ def _least(carries: Carries, low: int, high: int, slack: int) -> int | None:
 
 
 def _nodes(alone: Case, whole: Case) -> Change | None:
-    """Nodes of the first inventory that suffice; None where even ``MOST_NODES`` times as many do not."""
-    stock = alone.scenario.cluster.inventory[0]
-    field = f"cluster.inventory.{stock.hardware}.nodes"
-    carries = _carries(alone, whole, field, lambda nodes: nodes)
-    enough = _least(carries, stock.nodes + 1, stock.nodes * MOST_NODES, stock.nodes)
-    return None if enough is None else Change(field=field, from_=float(stock.nodes), to=float(enough), unit="")
+    """Nodes of the inventory that lacks the fewest; None where even ``MOST_NODES`` times as many of none suffice."""
+    out = []
+    for stock in alone.scenario.cluster.inventory:
+        field = f"cluster.inventory.{stock.hardware}.nodes"
+        carries = _carries(alone, whole, field, lambda nodes: nodes)
+        enough = _least(carries, stock.nodes + 1, stock.nodes * MOST_NODES, stock.nodes)
+        if enough is not None:
+            out.append(Change(field=field, from_=float(stock.nodes), to=float(enough), unit=""))
+    return _nearest(out)
+
+
+def _nearest(changes: list[Change]) -> Change | None:
+    """Return the change that adds the least, the first of equals."""
+    return min(changes, key=lambda one: (_number(one.to) or 0.0) - (_number(one.from_) or 0.0), default=None)
+
+
+def _boundless(alone: Case, member: Member) -> Change | None:
+    """Nodes that a workload alone takes at least of the inventory that lacks the fewest, however many that is.
+
+    They are counted by accelerators and not placed, so they are not offered as a change that was tried. None where no
+    number of nodes suffices.
+    """
+    out, group = [], Group((member,))
+    room = Room(BOUNDLESS, LARGEST, alone.scenario.reserve.nodes)
+    for stock in alone.scenario.cluster.inventory:
+        served = subject(alone, stock, [member])
+        ways = (together, split) if member.interactive else (night.alone,)
+        taken = [offer.spared(room.reserve) for way in ways for offer in way(served, group, room, Count())]
+        if taken:
+            nodes = -(-min(taken) // alone.hardware[stock.hardware].node.accelerators)
+            field = f"cluster.inventory.{stock.hardware}.nodes"
+            out.append(Change(field=field, from_=float(stock.nodes), to=float(nodes), unit=""))
+    return _nearest(out)
+
+
+def _deadline(alone: Case, whole: Case, member: Member) -> tuple[str, float | None, float, list[Change]]:
+    """Name a deadline that no number of replicas keeps: the least time that the longest document takes, and more."""
+    limit, best = float(member.numbers.deadline or 0.0), np.inf
+    for stock in alone.scenario.cluster.inventory:
+        served = subject(alone, stock, [member])
+        of = evaluate(served, "mixed", LARGEST)
+        op = of.operating.rows(np.flatnonzero(of.rejected == 0))
+        best = min(best, float(residence(op, served.traffic, np.ones(len(op.saturation))).min(initial=np.inf)))
+    value = best if best < np.inf else None
+    return "deadline", value, limit, _longer(alone, whole, "deadline", limit, max(value or 0.0, limit))
 
 
 def _carries(alone: Case, whole: Case, field: str, value: Callable[[int], float]) -> Carries:

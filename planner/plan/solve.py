@@ -292,14 +292,16 @@ def _shortfall(
     proved: bool,
 ) -> Shortfall:
     """Say what is missing: workloads without options, or nodes."""
-    least = dict.fromkeys(workloads, np.inf)
+    by_kind: dict[str, dict[tuple[str, ...], int]] = {name: {} for name in workloads}
     for option in options:
-        bar = max(least[name] for name in option.workloads)
+        kind = tuple(dict.fromkeys(need.hardware for need in option.needs))
+        bar = max(by_kind[name].get(kind, np.inf) for name in option.workloads)
         nodes = _least_alone(option, stocks, reserve, bar)
-        least |= {name: min(least[name], nodes) for name in option.workloads}
-    alone = {name: int(nodes) for name, nodes in least.items() if nodes < np.inf}
+        for name in option.workloads:
+            by_kind[name][kind] = int(min(by_kind[name].get(kind, nodes), nodes))
+    alone = {name: min(kinds.values()) for name, kinds in by_kind.items() if kinds}
     if missing:
-        return Shortfall(missing, alone, None, {}, proved)
+        return Shortfall(missing, alone, None, {}, proved, by_kind)
     bare = formulate(options, stocks, workloads, reserve, "nodes")
     first = len(bare.high) - len(stocks)
     high = bare.high.copy()
@@ -314,4 +316,4 @@ def _shortfall(
     added = fewest if len(stocks) == 1 else _search(free, stocks, heavy, (), gap)
     extra = np.zeros(0, np.int64) if added.plan is None else added.plan.values[first:]
     short = {stock.hardware: int(count) for stock, count in zip(stocks, extra, strict=False)}
-    return Shortfall((), alone, needed, short, proved)
+    return Shortfall((), alone, needed, short, proved, by_kind)

@@ -58,8 +58,12 @@ def _apart(found: Search, offer: Offer, reserve: int) -> str:
 
 
 def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:
-    """Say how many nodes are missing, and what each workload needs at least."""
+    """Say how many nodes are missing, and what each workload needs at least, each beside the nodes of the same kinds.
+
+    Where all nodes together would do but those of a kind do not, the need is of the kinds to be added to.
+    """
     have = {one.hardware: one.nodes for one in stock}
+    lacking = {hardware: more for hardware, more in short.nodes_short.items() if more}
     nearest = tuple(
         Change(
             field=f"cluster.inventory.{hardware}.nodes",
@@ -67,12 +71,19 @@ def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:
             to=float(have[hardware] + more),
             unit="",
         )
-        for hardware, more in short.nodes_short.items()
-        if more
+        for hardware, more in lacking.items()
     )
-    needed = None if short.nodes_needed is None else float(short.nodes_needed)
-    limit = float(sum(have.values()))
-    out = [Infeasible(workload=None, binding="nodes", value=needed, limit=limit, nearest=nearest)]
+    needed, limit = short.nodes_needed, sum(have.values())
+    if needed is not None and needed <= limit and lacking:
+        limit = sum(have[hardware] for hardware in lacking)
+        needed = limit + sum(lacking.values())
+    value = None if needed is None else float(needed)
+    out = [Infeasible(workload=None, binding="nodes", value=value, limit=float(limit), nearest=nearest)]
     for name, nodes in short.least.items():
-        out.append(Infeasible(workload=name, binding="nodes", value=float(nodes), limit=limit, nearest=()))
+        kinds = short.by_kind.get(name) or {tuple(have): nodes}
+        need, room = min(
+            ((each, sum(have[one] for one in kind)) for kind, each in kinds.items()),
+            key=lambda one: (max(one[0] - one[1], 0), one[0]),
+        )
+        out.append(Infeasible(workload=name, binding="nodes", value=float(need), limit=float(room), nearest=()))
     return out

@@ -6,9 +6,10 @@ from functools import lru_cache
 import pytest
 
 from planner.plan.answer import Change, Infeasible, Recommendation
-from planner.plan.changes import changed
+from planner.plan.changes import changed, only
 from planner.plan.recommend import recommend
 from planner.spec.catalog import Case, Catalog, resolve
+from planner.spec.scenario import Scenario
 
 
 @lru_cache(maxsize=4)
@@ -115,3 +116,63 @@ def test_without_any_plan_there_is_still_an_answer() -> None:
         "documents": "nodes",
     }
     assert answer.cluster.cost_per_hour == 0.0
+
+
+@pytest.mark.parametrize("rate", [5e4, 1e7])
+def test_a_rate_beyond_any_inventory_still_says_how_many_nodes_it_takes(rate: float) -> None:
+    problem = only_problem(changed(shipped("quickstart"), "workloads.chat.traffic.rate", rate))
+    assert (problem.workload, problem.binding, problem.limit) == ("chat", "nodes", 1.0)
+    assert problem.value is not None
+    # No node does more than all of its accelerators at saturation, and at 1e7 nothing is lost to rounding up.
+    few = only_problem(changed(shipped("quickstart"), "workloads.chat.traffic.rate", 1e3))
+    assert few.value is not None
+    assert problem.value == pytest.approx(few.value * rate / 1e3, rel=0.25)
+
+
+def test_a_run_beyond_any_inventory_still_says_how_many_nodes_it_takes() -> None:
+    case = only(shipped("rtx-documents"), ["documents"])
+    values = []
+    for documents in (10**9, 10**12):
+        problem = only_problem(changed(case, "workloads.documents.batch.documents", documents))
+        assert problem.binding == "nodes"
+        assert problem.limit == case.scenario.cluster.inventory[0].nodes
+        assert problem.value is not None
+        values.append(problem.value)
+    assert values[1] == pytest.approx(1e3 * values[0], rel=0.05)
+
+
+def test_a_deadline_shorter_than_a_document_binds_by_its_name() -> None:
+    case = only(shipped("rtx-documents"), ["documents"])
+    case = changed(changed(case, "workloads.documents.batch.documents", 5), "workloads.documents.promise.deadline", 0.1)
+    problem = only_problem(case)
+    assert (problem.binding, problem.limit) == ("deadline", 0.1)
+    assert problem.value is not None
+    assert problem.value > 0.1
+    (nearest,) = problem.nearest
+    assert isinstance(nearest.to, float)
+    assert applied(case, nearest).feasible
+    assert not applied(case, nearest.model_copy(update={"to": nearest.to / 1.021})).feasible
+
+
+def mixed(case: Case, *kinds: str) -> Case:
+    """The case with one node of each of several kinds."""
+    catalog, stock = Catalog(), case.scenario.cluster.inventory[0]
+    inventory = [{"hardware": kind, "nodes": 1} for kind in kinds]
+    text = case.scenario.model_dump(mode="json", exclude_unset=True) | {"cluster": {"inventory": inventory}}
+    assert stock.nodes == 1
+    return resolve(Scenario.model_validate(text), catalog)
+
+
+@pytest.mark.parametrize("kinds", [("h100-sxm", "l4"), ("l4", "h100-sxm")])
+@pytest.mark.parametrize("rate", [60.0, 150.0, 250.0, 600.0])
+def test_need_and_limit_are_of_the_same_kind_of_node(kinds: tuple[str, str], rate: float) -> None:
+    case = changed(mixed(shipped("quickstart"), *kinds), "workloads.chat.traffic.rate", rate)
+    answer = recommend(case)
+    for problem in answer.infeasible:
+        assert problem.value is not None
+        assert problem.limit is not None
+        assert problem.value > problem.limit
+        for change in problem.nearest:
+            assert applied(case, change).feasible
+    assert answer.feasible == (not answer.infeasible)
+    assert answer.feasible or rate > 60.0

@@ -48,3 +48,14 @@ def test_missing_nodes_are_told_for_all_and_for_each() -> None:
         ("cluster.inventory.a.nodes", 3.0, 5.0)
     ]
     assert [(one.workload, one.value) for one in each] == [("chat", 4.0), ("code", 2.0)]
+
+
+def test_nodes_that_lack_of_one_kind_are_held_against_that_kind() -> None:
+    stock = [Stock("a", 1, 8, 1.0, 1.0), Stock("b", 5, 8, 1.0, 1.0)]
+    kinds: dict[str, dict[tuple[str, ...], int]] = {"chat": {("a",): 2, ("b",): 9}, "code": {("b",): 4, ("a",): 2}}
+    short = Shortfall((), {"chat": 2, "code": 2}, 2, {"a": 1, "b": 0}, proved=True, by_kind=kinds)
+    whole, chat, code = nodes_short(short, stock)
+    assert (whole.value, whole.limit) == (2.0, 1.0)
+    assert (chat.value, chat.limit) == (2.0, 1.0)
+    # Of its kinds, the one that lacks the least: five nodes hold the four that it needs.
+    assert (code.value, code.limit) == (4.0, 5.0)
