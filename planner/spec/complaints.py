@@ -47,6 +47,8 @@ _PATTERNS = {
     r"^\d{4}(-\d{2}(-\d{2})?)?$": "a year, month or day",
 }
 """Words for the patterns that documents use."""
+_LONGEST_EXAMPLE = 120
+"""Characters of an example of a mapping; a longer one only names its keys."""
 _MOST_KNOWN = 12
 """Names that a message lists at most."""
 
@@ -79,6 +81,8 @@ def explain(errors: Sequence[ErrorDetails], document: Document, kind: type[BaseM
             if _is_consequence(error, value):
                 continue
             shown = "" if error["type"] == "missing" else _shown(value, document.numbers.get(location))
+            if _is_key(error):
+                shown = shorten(str(location[-1])).strip("'")
             faults[document.fault(location, _problem(error, location, shown, kind), shown)] = None
     return list(faults)
 
@@ -102,6 +106,17 @@ def _one_of_each_choice(errors: Sequence[ErrorDetails], document: Document) -> l
 def _is_branch(error: ErrorDetails, location: Location) -> bool:
     """Tell whether an error is of one of several plain types: pydantic names the type behind the place."""
     return len(error["loc"]) == len(location) + 1 and error["loc"][-1] in ("float", "int", "str", "bool")
+
+
+def _is_key(error: ErrorDetails) -> bool:
+    """Tell whether it is the key of a mapping that is at fault: pydantic says so behind the place."""
+    return error["loc"][-1:] == ("[key]",)
+
+
+def _keys(mapping: object) -> Iterator[object]:
+    """Yield what the schema allows as keys of a mapping."""
+    if get_origin(mapping) is dict:
+        yield from _flat(get_args(mapping)[0])
 
 
 def _is_consequence(error: ErrorDetails, value: object) -> bool:
@@ -152,6 +167,9 @@ def _problem(error: ErrorDetails, location: Location, shown: str, kind: type[Bas
         names = [name for owner in owners for name in owner.model_fields]
         return f"{shorten(str(location[-1]))} is not a known key; {did_you_mean(str(location[-1]), names)}"
     options = _options(kind, location)
+    if _is_key(error):
+        options = [key for mapping in _options(kind, location[:-1]) for key in _keys(_bare(mapping))]
+        return f"the key {shown} {_rule(error, '')}, for example {_example(options)}"
     example = repr(shown) if tag == "string_type" and shown[:1].isdigit() else _example(options)
     label = f"{location[-1]}: " if location and isinstance(location[-1], str) else ""
     right = f", for example {label}{example}" if example else ""
@@ -294,7 +312,9 @@ def _plain_example(option: object, bounds: dict[str, float]) -> str:
         return f"{{{_example(list(_flat(arguments[0])))}: {_example(list(_flat(arguments[1])))}}}"
     if isinstance(option, type) and issubclass(option, BaseModel):
         needed = [name for name, info in option.model_fields.items() if info.is_required()]
-        return f"{{{', '.join(f'{name}: ...' for name in needed or list(option.model_fields)[:1])}}}"
+        names = needed or list(option.model_fields)[:1]
+        whole = ", ".join(f"{name}: {_example(_options(option, (name,)))}" for name in names)
+        return f"{{{whole if len(whole) <= _LONGEST_EXAMPLE else ', '.join(f'{name}: ...' for name in names)}}}"
     if option in (int, float):
         return f"{_inside(8 if option is int else 0.5, bounds):g}"
     return {bool: "true", str: "text"}.get(option, "") if isinstance(option, type) else ""

@@ -158,7 +158,7 @@ class WorkloadSpec(Card):
     """One kind of request."""
 
     name: Name
-    model: str
+    model: str = Field(examples=["llama-3.1-8b"])
     """Name of a model card."""
     weights_dtype: NumberFormat | None = None
     """Number format of the weights; the checkpoint's own where absent."""
@@ -212,7 +212,7 @@ class CurrentPool(Card):
 class Inventory(Card):
     """Nodes of one kind."""
 
-    hardware: str
+    hardware: str = Field(examples=["h100-sxm"])
     """Name of a hardware card."""
     nodes: int = Field(gt=0, le=100_000)
     price: Money | None = Field(default=None, ge=1e-6, le=1e6)
@@ -232,7 +232,7 @@ class Cluster(Card):
 class EngineChoice(Card):
     """The engine that serves all pools."""
 
-    name: str
+    name: str = Field(examples=["vllm"])
     """Name of an engine card."""
     version: str = Field(pattern=r"^\d+(\.\d+)*$", examples=["0.11.0"])
 
@@ -267,7 +267,7 @@ class Scenario(Card):
     workloads: tuple[WorkloadSpec, ...] = Field(min_length=1)
     reserve: Reserve = Reserve()
     prices: Prices = Prices()
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[Budget, ...] = Field(default=(), examples=[[{"metric": "nodes", "max": 16}]])
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
