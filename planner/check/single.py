@@ -120,6 +120,28 @@ class Settings:
         return replace(one, configuration=configuration)
 
 
+def _figures(one: Expressed, catalog: Catalog, bands: Bands, settings: Settings) -> dict[str, Banded]:
+    """Predict what an answer holds, each as a measurement of its kind would be."""
+    kind = one.row.kind
+    wanted = {
+        "prefill": ("prefill", "prefill_time"),
+        "tpot": (kind, "tpot_mean"),
+        "ttft": (kind, "ttft_mean"),
+        "output": (kind, "output_tokens_per_s"),
+    }
+    rows = {name: one.row.model_copy(update={"kind": of, "metric": metric}) for name, (of, metric) in wanted.items()}
+    if kind != "decode":
+        rows["prefill"] = rows["prefill"].model_copy(update={"concurrency": 1.0})
+    values = predict([settings.on(express(row, catalog)) for row in rows.values()]).tolist()
+    family = one.configuration.hardware.family
+    sparse = any(group.ffn.kind == "moe" for group in one.configuration.model.layers)
+    out = {}
+    for (name, row), value in zip(rows.items(), values, strict=True):
+        low, high = bands.of(row.kind, row.metric, family, sparse=sparse)
+        out[name] = Banded(value=value, band=(value * low, value * high))
+    return out
+
+
 def single(
     base: Observation, catalog: Catalog, bands: Bands, version: str, settings: Settings | None = None
 ) -> Prediction:
@@ -147,29 +169,12 @@ def single(
         message = f"{base.engine} cannot load {base.model} so on {base.hardware}: {why}"
         raise NoPlanError(message)
     choice = PoolChoice(replicas, 0, 1, 0)
-    wanted = {
-        "prefill": ("prefill", "prefill_time"),
-        "tpot": (base.kind, "tpot_mean"),
-        "ttft": (base.kind, "ttft_mean"),
-    }
-    wanted["output"] = (base.kind, "output_tokens_per_s")
-    rows = {
-        name: one.row.model_copy(update={"kind": kind, "metric": metric}) for name, (kind, metric) in wanted.items()
-    }
-    if base.kind != "decode":
-        rows["prefill"] = rows["prefill"].model_copy(update={"concurrency": 1.0})
-    asked = [settings.on(express(row, catalog)) for row in rows.values()]
-    values = dict(zip(rows, predict(asked).tolist(), strict=True))
-    sparse = any(group.ffn.kind == "moe" for group in one.configuration.model.layers)
-
-    def banded(name: str) -> Banded:
-        low, high = bands.of(rows[name].kind, rows[name].metric, one.configuration.hardware.family, sparse=sparse)
-        return Banded(value=values[name], band=(values[name] * low, values[name] * high))
-
-    rate = values["output"] / base.output_tokens
-    batch = (
-        one.load.circulating if base.kind == "decode" else rate * max(base.output_tokens - 1.0, 0.0) * values["tpot"]
-    )
+    made = _figures(one, catalog, bands, settings)
+    # By Little's law so many decode.
+    ends = made["output"].value / base.output_tokens
+    batch = ends * max(base.output_tokens - 1.0, 0.0) * made["tpot"].value
+    if base.kind == "decode":
+        batch = one.load.circulating
     of, limits = one.configuration, replicas.subject.engine.scheduling
     tp, pp, dp, ep = of.layout
     return Prediction(
@@ -191,10 +196,10 @@ def single(
             rate=base.request_rate,
             batch=base.concurrency if base.kind == "decode" else None,
         ),
-        prefill=banded("prefill"),
-        ttft=None if base.kind == "decode" else banded("ttft"),
-        tpot=banded("tpot"),
-        output_tokens_per_s=banded("output"),
+        prefill=made["prefill"],
+        ttft=None if base.kind == "decode" else made["ttft"],
+        tpot=made["tpot"],
+        output_tokens_per_s=made["output"],
         decode_step=decode_pass(choice, max(batch, 1.0)),
         prefill_step=prefill_pass(choice, 0.0),
         memory=memory_parts(choice),

@@ -17,9 +17,29 @@ if TYPE_CHECKING:
     from planner.replica.adapters import Adapted
     from planner.workload.stats import Bins
 
-_FEW = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 144, 160, 192, 224)
-_KNEE = (256, 272, 288, 304, 320, 336, 384, 448, 512, 576, 640, 768, 896, 1024)
-_MANY = (1280, 1536, 1792, 2048, 2304, 3072, 3584, 4096, 6144, 8192, 12288, 16384, 32768)
+_FEW = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 112, 128, 144, 152, 160, 192, 224)
+_KNEE = (256, 272, 288, 304, 320, 336, 360, 384, 448, 512, 576, 640, 704, 768, 832, 896, 960, 1024)
+_MANY = (
+    1280,
+    1408,
+    1536,
+    1792,
+    2048,
+    2304,
+    2688,
+    3072,
+    3328,
+    3584,
+    4096,
+    4608,
+    5120,
+    6144,
+    7168,
+    8192,
+    12288,
+    16384,
+    32768,
+)
 TOKENS = np.array([*_FEW, *_KNEE, *_MANY], float)
 """Tokens of one attention rank at which the linear part is evaluated; linear between them, which errs by 2 % at most.
 

@@ -41,8 +41,10 @@ def test_one_shot_is_taken_where_it_is_faster() -> None:
         np.testing.assert_allclose(
             all_reduce(message, np.array([[group]]), BOTH), all_reduce(message, np.array([[group]]), RING)
         )
-    small = all_reduce(np.array([[100.0]]), np.array([[2]]), H100.collectives.all_reduce)[0, 0]
-    assert small == pytest.approx(4.22e-6, rel=1e-3)
+    own = H100.collectives.all_reduce
+    small = all_reduce(np.array([[100.0]]), np.array([[2]]), own)[0, 0]
+    assert own.one_shot[2].latency < own.ring[2].latency
+    assert small == pytest.approx(own.one_shot[2].latency, rel=1e-3)
 
 
 def test_alone_there_is_nothing_to_do() -> None:

@@ -1,0 +1,469 @@
+"""Fit what operator timings cannot tell: factors on the times of efficiency cards, from measurements of whole engines.
+
+Run ``python -m benchmarks.fit_efficiency`` (three minutes); it writes ``benchmarks/efficiency_factors.yaml``, which
+``benchmarks/seed_efficiency.py`` puts on the operator fits, and ``hardware/measurements/bands.yaml``. The table is read
+from ``$PLANNER_SHARED`` (default: ``shared`` beside the repository).
+
+Each factor has a physical meaning: GEMM compute and bandwidth, expert compute and bandwidth, prefill and decode
+attention, fixed cost of kernels, latency and bandwidth of collectives, overhead of a layer, a step, a sequence and a
+request. Its logarithm is a sum of effects (all; engine; accelerator family; both; number format; accelerator), each
+drawn towards zero by a prior, so that cells with few rows lean on those that share their physics. None is of a model
+and none of a source. Least squares on the logarithm of predicted over measured, weights of Cauchy's kind against
+outliers, Gauss-Newton. Left-out errors are linear steps from the full fit.
+"""
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+from tabulate import tabulate
+
+from benchmarks.seed_efficiency import LONGEST_KERNEL, capped, cards
+from planner.check.accuracy import configuration_key, expressed
+from planner.check.expression import Expressed
+from planner.check.kinds import predict
+from planner.intake.observations import read
+from planner.numeric import Bools, Floats
+from planner.spec.catalog import Catalog
+from planner.spec.efficiency import EfficiencyCard, FormatBlock, Regime
+from planner.spec.observation import Observation
+
+ROOT = Path(__file__).resolve().parent.parent
+FACTORS = ROOT / "benchmarks" / "efficiency_factors.yaml"
+ACCURACY = ROOT / "docs" / "explanation" / "accuracy.md"
+BANDS = ROOT / "hardware" / "measurements" / "bands.yaml"
+BY_FORMAT = ("gemm_compute", "gemm_memory", "experts_compute", "experts_memory")
+BY_CACHE = ("prefill_attention", "decode_attention")
+WHOLE = ("kernel", "latency", "bus", "per_layer", "per_step", "per_sequence", "per_prefill")
+CLASSES = (*BY_FORMAT, *BY_CACHE, *WHOLE)
+"""What a factor stretches: above 1 it takes longer."""
+WIDTHS = {"all": 0.5, "engine": 0.35, "family": 0.35, "both": 0.3, "format": 0.3, "cell": 0.2, "hardware": 0.15}
+"""Standard deviations of the priors of effects, in the logarithm."""
+LOOSE = {
+    "gemm_compute": 0.35,
+    "gemm_memory": 0.35,
+    "prefill_attention": 0.4,
+    "decode_attention": 0.6,
+    "bus": 0.7,
+} | dict.fromkeys(("kernel", "latency", "per_layer", "per_step", "per_sequence", "per_prefill"), 1.6)
+"""How much wider the priors are: operator timings tell much about matrices and attention, little about fixed costs."""
+NOISE = {"ttft": 0.4, "tpot": 0.12, "prefill_time": 0.15, "decode_step_time": 0.12}
+"""Expected spread of the logarithm by metric; 0.2 for all others."""
+BUMP = 0.05
+FOLDS = 12
+ROUNDS = 3
+LONGEST = 0.6
+FEWEST = 40
+"""Rows that a band must come from; below it a wider circle is taken."""
+Effect = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What effects are of."""
+
+    engine: str
+    family: str
+    hardware: str
+    format: str
+
+
+def effects(name: str, at: Place) -> list[Effect]:
+    """Effects that add up to a factor; the second word says of what kind each is."""
+    out: list[Effect] = [
+        (name, "all"),
+        (name, "engine", at.engine),
+        (name, "family", at.family),
+        (name, "both", at.engine, at.family),
+        (name, "hardware", at.engine, at.hardware),
+    ]
+    if name not in WHOLE:
+        out += [(name, "format", at.format), (name, "cell", at.engine, at.family, at.format)]
+    return out
+
+
+def prior(effect: Effect) -> float:
+    """Return the standard deviation of an effect."""
+    return WIDTHS[effect[1]] * LOOSE.get(effect[0], 1.0)
+
+
+def place(one: Expressed, name: str) -> Place:
+    """Where a factor of an observation belongs."""
+    of = one.configuration
+    form = of.kv if name in BY_CACHE else of.weights
+    return Place(of.family, of.hardware.family, of.hardware.name, form)
+
+
+class Effects:
+    """All effects with their values."""
+
+    def __init__(self, rows: Sequence[Expressed]) -> None:
+        """Give the effects that the rows touch their numbers."""
+        names = dict.fromkeys(e for one in rows for name in CLASSES for e in effects(name, place(one, name)))
+        self.index = {effect: number for number, effect in enumerate(names)}
+        self.value = np.zeros(len(self.index))
+        self.precision = np.array([1.0 / prior(effect) ** 2 for effect in self.index])
+
+    def factor(self, name: str, at: Place) -> float:
+        """Sum of the known effects of a factor, in the logarithm."""
+        return float(sum(self.value[self.index[e]] for e in effects(name, at) if e in self.index))
+
+
+def stretched(card: EfficiencyCard, log: "dict[tuple[str, str], float]") -> EfficiencyCard:
+    """Return a card with its times multiplied; ``log`` has a factor for each class and format ('' for whole ones)."""
+    x = {key: float(np.exp(value)) for key, value in log.items()}
+
+    def block(name: str, of: FormatBlock) -> FormatBlock:
+        change: dict[str, object] = {}
+        kernel = x["kernel", ""]
+        plain = name.removesuffix("_block")
+        if of.gemm:
+            compute, memory = x["gemm_compute", plain], x["gemm_memory", plain]
+            change["gemm"] = of.gemm.model_copy(
+                update={
+                    "compute": capped("compute", of.gemm.compute, compute),
+                    "memory": capped("memory", of.gemm.memory, memory),
+                    "kernel": longest(of.gemm.kernel, kernel),
+                }
+            )
+        if of.experts:
+            compute, memory = x["experts_compute", plain], x["experts_memory", plain]
+            change["experts"] = of.experts.model_copy(
+                update={
+                    "compute": capped("compute", of.experts.compute, compute),
+                    "activation": capped("activation", of.experts.activation, compute),
+                    "memory": capped("memory", of.experts.memory, memory),
+                    "kernel": longest(of.experts.kernel, kernel),
+                }
+            )
+        if of.prefill_attention:
+            first = of.prefill_attention
+            change["prefill_attention"] = first.model_copy(
+                update={
+                    "compute": capped("compute", first.compute, x["prefill_attention", plain]),
+                    "kernel": longest(first.kernel, kernel),
+                }
+            )
+        if of.decode_attention:
+            later = of.decode_attention
+            change["decode_attention"] = later.model_copy(
+                update={
+                    "memory": capped("memory", later.memory, x["decode_attention", plain]),
+                    "kernel": longest(later.kernel, kernel),
+                }
+            )
+        return of.model_copy(update=change)
+
+    def regimes(of: dict[int, Regime]) -> dict[int, Regime]:
+        late, bus = x["latency", ""], x["bus", ""]
+        return {
+            size: one.model_copy(update={"latency": one.latency * late, "bandwidth": one.bandwidth / bus})
+            for size, one in of.items()
+        }
+
+    groups = {
+        name: getattr(card.collectives, name).model_copy(
+            update={
+                "one_shot": regimes(getattr(card.collectives, name).one_shot),
+                "ring": regimes(getattr(card.collectives, name).ring),
+            }
+        )
+        for name in type(card.collectives).model_fields
+    }
+    overhead = card.overhead
+    parts = {name: getattr(overhead, name) * x[name, ""] for name in WHOLE if name.startswith("per_")}
+    return card.model_copy(
+        update={
+            "formats": {name: block(str(name), of) for name, of in card.formats.items()},
+            "collectives": card.collectives.model_copy(update=groups),
+            "overhead": overhead.model_copy(update=parts),
+        }
+    )
+
+
+def logs(card: EfficiencyCard, family: str, of: Effects, bump: str | None = None) -> "dict[tuple[str, str], float]":
+    """Every factor of a card, in the logarithm; ``bump`` names a class to move a little."""
+    formats = {str(name).removesuffix("_block") for name in card.formats}
+    out = {}
+    for name in CLASSES:
+        for form in [""] if name in WHOLE else sorted(formats):
+            moved = BUMP if name == bump else 0.0
+            out[name, form] = of.factor(name, Place(card.engine, family, card.hardware, form)) + moved
+    return out
+
+
+def longest(kernel: float, factor: float) -> float:
+    """Stretch the fixed cost of a kernel within what is physical [s]."""
+    return min(kernel * factor, max(LONGEST_KERNEL * 1e-6, kernel))
+
+
+class Fit:
+    """A fit under way."""
+
+    def __init__(self, rows: Sequence[Expressed], trusted: Bools) -> None:
+        """Prepare the rows; those not ``trusted`` are predicted, but not fitted on."""
+        self.rows, self.trusted = rows, trusted
+        self.effects = Effects(rows)
+        self.measured = np.log([one.row.value for one in rows])
+        self.noise = np.array([NOISE.get(one.row.metric, NOISE.get(one.row.metric[:4], 0.2)) for one in rows])
+        alike = [(configuration_key(one), one.row.metric) for one in rows]
+        count = Counter(alike)
+        self.share = np.array([count[one] ** -0.25 for one in alike])
+
+    def predicted(self, bump: str | None = None) -> Floats:
+        """Logarithm of every prediction with the effects as they are."""
+        made: dict[tuple[str, str], EfficiencyCard] = {}
+        rows = []
+        for one in self.rows:
+            of = one.configuration
+            key = of.hardware.name, of.family
+            if key not in made:
+                made[key] = stretched(of.efficiency, logs(of.efficiency, of.hardware.family, self.effects, bump))
+            rows.append(replace(one, configuration=replace(of, efficiency=made[key])))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.log(predict(rows)))
+
+    def design(self, base: Floats) -> Floats:
+        """Return the derivative of every prediction by every effect, (rows, effects)."""
+        out = np.zeros((len(self.rows), len(self.effects.index)))
+        for name in CLASSES:
+            slope = (self.predicted(name) - base) / BUMP
+            for number, one in enumerate(self.rows):
+                if np.isfinite(slope[number]) and slope[number]:
+                    for effect in effects(name, place(one, name)):
+                        out[number, self.effects.index[effect]] += slope[number]
+        return out
+
+    def weights(self, error: Floats) -> Floats:
+        """Weight of each row: by its noise, its configuration's size, and how far out it is."""
+        return np.asarray(self.share / self.noise**2 / (1.0 + (error / self.noise / 3.0) ** 2))
+
+    def solved(self, design: Floats, error: Floats, used: Bools) -> Floats:
+        """Values of the effects at the minimum of the linear problem."""
+        matrix, weight = design[used], self.weights(error)[used]
+        normal = (matrix * weight[:, np.newaxis]).T @ matrix + np.diag(self.effects.precision)
+        right = (matrix * weight[:, np.newaxis]).T @ (error[used] + matrix @ self.effects.value)
+        return np.asarray(np.linalg.solve(normal, right))
+
+    def run(self) -> "tuple[Floats, Floats]":
+        """Fit; returns the last predictions and the design there."""
+        for number in range(ROUNDS):
+            base = self.predicted()
+            used = np.isfinite(base) & self.trusted
+            error = self.measured - base
+            wanted = self.solved(self.design(base), error, used)
+            self.effects.value = self.effects.value + np.clip(wanted - self.effects.value, -LONGEST, LONGEST)
+            print(f"round {number + 1}: median |error| before {np.median(np.abs(error[used])):.4f}", flush=True)
+        base = self.predicted()
+        return base, self.design(base)
+
+    def left_out(self, base: Floats, design: Floats, labels: Sequence[object], folds: int | None) -> Floats:
+        """Predictions of each row by a fit without its fold."""
+        order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+        draw = np.random.default_rng(1).permutation(len(order))
+        fold = np.array([draw[order[label]] % folds if folds else order[label] for label in labels])
+        error, out = self.measured - base, base.copy()
+        used = np.isfinite(base) & self.trusted
+        for one in np.unique(fold):
+            away = fold == one
+            value = self.solved(design, error, used & ~away)
+            out[away] = base[away] + design[away] @ (value - self.effects.value)
+        return out
+
+
+def circle(row: Observation) -> str:
+    """Metric without its percentile."""
+    return row.metric[:4] if row.metric[:4] in {"ttft", "tpot"} else row.metric
+
+
+def bands(rows: Sequence[Expressed], residual: Floats) -> list[dict[str, object]]:
+    """Bands from residuals of left-out rows: by family and kind of model, by family, and for all."""
+    found: dict[tuple[str, str, str | None, bool | None], list[float]] = {}
+    for one, value in zip(rows, residual.tolist(), strict=True):
+        if np.isfinite(value):
+            of = one.configuration
+            sparse = any(group.ffn.kind == "moe" for group in of.model.layers)
+            for family, kind in ((of.hardware.family, sparse), (of.hardware.family, None), (None, None)):
+                found.setdefault((one.row.kind, circle(one.row), family, kind), []).append(value)
+    out = []
+    for key, some in sorted(found.items(), key=lambda item: (item[0][:2], item[0][2] is None, str(item[0][2:]))):
+        if len(some) >= FEWEST or key[2] is None:
+            low, high = np.exp(np.percentile(some, [10.0, 90.0]))
+            low, high = min(low, 1.0), max(high, 1.0)  # a prediction lies in its own band
+            entry: dict[str, object] = {"kind": key[0], "metric": key[1]}
+            entry |= {"family": key[2]} if key[2] else {}
+            entry |= {"sparse": key[3]} if key[3] is not None else {}
+            out.append(entry | {"rows": len(some), "low": float(f"{low:.3g}"), "high": float(f"{high:.3g}")})
+    return sorted(out, key=lambda one: (one["kind"], one["metric"], "family" not in one, "sparse" not in one))
+
+
+def kinds(rows: Sequence[Expressed], error: Floats) -> dict[tuple[str, str], tuple[int, float, float]]:
+    """Rows, median and 90th percentile of the absolute errors by kind and metric."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for one, value in zip(rows, error.tolist(), strict=True):
+        if np.isfinite(value):
+            groups.setdefault((one.row.kind, circle(one.row)), []).append(abs(float(np.expm1(value))))
+    return {
+        key: (len(some), float(np.median(some)), float(np.percentile(some, 90.0)))
+        for key, some in sorted(groups.items())
+    }
+
+
+def page(rows: Sequence[Expressed], errors: dict[str, Floats]) -> str:
+    """Compose ``docs/explanation/accuracy.md``."""
+    found = {name: kinds(rows, error) for name, error in errors.items()}
+    heads = ["Kind", "Metric", "Rows", *(f"{name}" for name in found)]
+    first = next(iter(found.values()))
+    lines = []
+    for key, (count, _, _) in first.items():
+        cells = [f"{found[name][key][1]:.1%} ({found[name][key][2]:.0%})" for name in found]
+        lines.append([*(part.replace("_", " ") for part in key), str(count), *cells])
+    whole = tabulate(lines, heads, tablefmt="pipe", disable_numparse=True)
+    worst = tabulate(_worst(rows, errors["configuration"]), WORST_HEADS, tablefmt="pipe", disable_numparse=True)
+    return PAGE.format(whole=whole, worst=worst)
+
+
+WORST_HEADS = ("Engine", "Accelerator", "Model", "Metric", "Rows", "Median error", "Bias")
+
+
+def _worst(rows: Sequence[Expressed], error: Floats) -> list[list[str]]:
+    """List groups of at least ten rows with the largest median errors."""
+    groups: dict[tuple[str, str, str, str], list[float]] = {}
+    for one, value in zip(rows, error.tolist(), strict=True):
+        if np.isfinite(value):
+            of = one.configuration
+            key = of.family, of.hardware.name, of.model.name, f"{one.row.kind.replace('_', ' ')}: {circle(one.row)}"
+            groups.setdefault(key, []).append(value)
+    large = [(key, some) for key, some in groups.items() if len(some) >= LEAST]
+    large.sort(key=lambda item: -float(np.median(np.abs(np.expm1(item[1])))))
+    return [
+        [*key, str(len(some)), f"{np.median(np.abs(np.expm1(some))):.0%}", f"{100.0 * np.median(some):+.0f} %"]
+        for key, some in large[:MOST]
+    ]
+
+
+LEAST = 10
+MOST = 20
+PAGE = """\
+# How accurate planner is
+
+Written by `benchmarks/fit_efficiency.py`; do not edit. `planner accuracy FILE` holds predictions against any table of
+measurements in the same columns, through the step times that plans are made of.
+
+Errors are absolute percentage errors, median (90th percentile). Out of sample: *configuration* leaves out a fold of
+configurations (source, engine, model, weights format, accelerator, TP, EP), *model* and *hardware* all rows of one.
+Left-out fits are linear steps from the full fit.
+
+{whole}
+
+## What is fitted
+
+The efficiency cards start from operator timings. On them come factors for GEMM compute and bandwidth, expert compute
+and bandwidth, prefill and decode attention, the fixed cost of kernels, latency and bandwidth of collectives, and the
+overhead of a layer, a step, a sequence and a request. The logarithm of each is a sum of effects of the engine, the
+accelerator family, both, the number format and the accelerator, drawn towards zero by priors: tight where operators
+were timed, loose where nothing was. No effect is of a model or of a source.
+
+Not fitted on, but predicted: static batches of an engine without a stated version, and rows at a latency limit.
+
+## Where it is wrong
+
+{worst}
+
+Effects that are missing:
+
+- *Engines without captured graphs.* Static batches of 2023 were launched kernel by kernel, which holds a step at 20
+  to 40 ms, and their all-reduces ran at a tenth of today's speed. Prefill and decode steps of that time come out too
+  short.
+- *How many requests a run had.* Time to first token at a fixed concurrency holds the first burst; where a row does not
+  state the number of prompts, eight rounds are assumed.
+- *Limits of a server.* Rows at a limit do not state it; 99 % within 2 s and 200 ms is assumed.
+- *Layouts of a pipeline* are taken as balanced and without bubbles between prefill chunks.
+"""
+
+
+def show(title: str, rows: Sequence[Expressed], error: Floats) -> None:
+    """Print the errors by kind and metric."""
+    print(f"-- {title}")
+    for key, (count, median, high) in kinds(rows, error).items():
+        print(f"{' '.join(key):60s} {count:5d} {median:7.1%} {high:7.1%}")
+
+
+def main() -> None:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--dry", action="store_true", help="print only")
+    options = parser.parse_args()
+    shared = Path(os.environ.get("PLANNER_SHARED", ROOT.parent / "shared"))
+    catalog = Catalog()
+    bare = {path.stem: EfficiencyCard.model_validate(_plain(text)) for path, text in cards(shared, factors={}).items()}
+    rows, _ = expressed(read(shared / "measured" / "development.csv"), catalog)
+    rows = [
+        replace(one, configuration=replace(of, efficiency=bare[f"{of.hardware.name}--{of.family}"]))
+        for one in rows
+        for of in (one.configuration,)
+    ]
+    # Static batches of an engine of unknown version may be of any age; latencies at a limit depend on the limit.
+    trusted = np.array(
+        [
+            not (one.row.kind in {"prefill", "decode"} and one.row.engine_version is None)
+            and one.row.kind != "server_at_slo"
+            for one in rows
+        ]
+    )
+    fit = Fit(rows, trusted)
+    base, design = fit.run()
+    group = fit.left_out(base, design, [configuration_key(one) for one in rows], FOLDS)
+    model = fit.left_out(base, design, [one.configuration.model.name for one in rows], None)
+    hardware = fit.left_out(base, design, [one.configuration.hardware.name for one in rows], None)
+    named = {"in sample": base, "configuration": group, "model": model, "hardware": hardware}
+    errors = {name: out - fit.measured for name, out in named.items()}
+    for name, error in errors.items():
+        show(name, rows, error)
+    if options.dry:
+        return
+    comparable = np.array([good or one.row.kind == "server_at_slo" for good, one in zip(trusted, rows, strict=True)])
+    families = {name: catalog.hardware(name).family for name in catalog.names("hardware")}
+    factors: dict[str, dict[str, object]] = {}
+    for name, card in sorted(bare.items()):
+        entry: dict[str, object] = {}
+        for (kind, form), value in logs(card, families[card.hardware], fit.effects).items():
+            rounded = float(f"{np.exp(value):.3g}")
+            if form:
+                inner = entry.setdefault(kind, {})
+                if isinstance(inner, dict):
+                    inner[form] = rounded
+            else:
+                entry[kind] = rounded
+        factors[name] = entry
+    head = "# Written by benchmarks/fit_efficiency.py. Factors on times; above 1 is slower than operator timings say.\n"
+    FACTORS.write_text(head + yaml.safe_dump(factors, sort_keys=False, default_flow_style=None, width=1000), "utf-8")
+    source = "residuals of benchmarks/fit_efficiency.py, configurations left out"
+    text = yaml.safe_dump(
+        {"sources": {"residuals": source}, "bands": bands(rows, np.where(comparable, fit.measured - group, np.nan))},
+        sort_keys=False,
+        default_flow_style=None,
+        width=1000,
+    )
+    ACCURACY.write_text(page(rows, errors), "utf-8")
+    BANDS.write_text("# Written by benchmarks/fit_efficiency.py.\n" + text, "utf-8")
+
+
+def _plain(text: str) -> object:
+    import tempfile  # noqa: PLC0415
+
+    from planner.spec.text import load  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "card.yaml"
+        path.write_text(text, "utf-8")
+        return load(path).value
+
+
+if __name__ == "__main__":
+    main()
