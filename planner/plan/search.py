@@ -1,11 +1,13 @@
 """All offers for a case: every group of workloads on every kind of accelerator, together, split, or in the night."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from planner.engine.layouts import LARGEST
 from planner.plan import night
 from planner.plan.offers import Count, Offer, Room, split, together
-from planner.plan.options import Need, Option, Stock
+from planner.plan.options import Need, Option, Stock, caps
 from planner.plan.subjects import Group, Member, groups, members, subject
 from planner.spec.catalog import Case
 from planner.spec.hardware import HardwareCard
@@ -23,10 +25,17 @@ class Search:
     offers: list[Offer] = field(default_factory=list)
     """What the programme chooses among."""
     dearer: list[Offer] = field(default_factory=list)
-    """Splits that save nothing against one pool: kept for comparison. Topology is changed only where it pays."""
+    """Splits that save nothing against one pool (:func:`taken`): kept for comparison, never chosen."""
     count: Count = field(default_factory=Count)
     by_group: dict[tuple[str, ...], Count] = field(default_factory=dict)
     """Candidates of each group."""
+
+    def add(self, whole: Sequence[Offer], parts: Sequence[Offer], site: "Site") -> None:
+        """Add plans of one pool, and splits: for the programme where they save, or no plan of one pool fits."""
+        least = min((taken(offer, site) for offer in whole), default=inf)
+        pays = [least == inf or taken(offer, site) < least for offer in parts]
+        self.offers += [*whole, *(offer for offer, saves in zip(parts, pays, strict=True) if saves)]
+        self.dearer += [offer for offer, saves in zip(parts, pays, strict=True) if not saves]
 
     def of(self, names: tuple[str, ...]) -> list[Offer]:
         """All offers of one group, those that are only compared with included."""
@@ -36,6 +45,34 @@ class Search:
 def largest(case: Case, stock: Inventory) -> int:
     """Most accelerators of one replica that are tried on an inventory."""
     return min(LARGEST, stock.nodes * case.hardware[stock.hardware].node.accelerators)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Nodes of one kind on which offers are compared."""
+
+    nodes: int
+    accelerators: int
+    """Of one node."""
+    reserve: int
+    """Nodes that may be lost."""
+
+
+def taken(offer: Offer, site: Site) -> float:
+    """Accelerators that an offer takes with its true spares where it has the site to itself; infinite if too few.
+
+    Where there are not nodes enough for one replica on each, a loss takes several, and there are as many more spares.
+    Exact for one pool; of two it is the least, each spread as if the other were not there.
+    """
+    total = 0
+    for pool in offer.pools:
+        need = Need("", offer.hardware, pool.size, pool.count, bool(offer.group.interactive))
+        ways = caps(need, site.accelerators, site.reserve)  # the fewest spares first
+        cap = next((way for way in ways if way.least_nodes + way.whole_nodes <= site.nodes), None)
+        if cap is None:
+            return inf
+        total += pool.size * (pool.count + cap.spares)
+    return float(total) if total <= site.nodes * site.accelerators else inf
 
 
 def search(case: Case) -> Search:
@@ -49,10 +86,8 @@ def search(case: Case) -> Search:
             if not group.deadline:
                 served = subject(case, stock, group.members)
                 whole, parts = together(served, group, room, count), split(served, group, room, count)
-                least = min((offer.spared(room.reserve) for offer in whole), default=accelerators + 1)
-                saving = [offer for offer in parts if offer.spared(room.reserve) < least]
-                found.offers += whole + saving
-                found.dearer += [offer for offer in parts if offer.spared(room.reserve) >= least]
+                site = Site(stock.nodes, case.hardware[stock.hardware].node.accelerators, room.reserve)
+                found.add(whole, parts, site)
             elif not group.interactive:
                 served = subject(case, stock, group.members)
                 found.offers += night.alone(served, group, room, count)
