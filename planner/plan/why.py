@@ -43,7 +43,12 @@ def _rival(found: Search, offer: Offer, reserve: int) -> str:
     other = _fewest(found.of(offer.group.names), way, reserve)
     if other is None:
         return f"no plan {way} keeps the promise"
-    return f"{way} takes {other.spared(reserve)} ({_pools(other)}{' and spares' if reserve else ''})"
+    return f"{way} takes {_bound(reserve)}{other.spared(reserve)} ({_pools(other)}{' and spares' if reserve else ''})"
+
+
+def _bound(reserve: int) -> str:
+    """Say that a number with spares is the least: how many it takes depends on the nodes, and was not packed."""
+    return "at least " if reserve else ""
 
 
 def _apart(found: Search, offer: Offer, reserve: int) -> str:
@@ -54,7 +59,9 @@ def _apart(found: Search, offer: Offer, reserve: int) -> str:
     if alone is None or run is None:
         return "neither has a plan of its own"
     total = alone.spared(reserve) + run.accelerators
-    return f"apart they take {total} ({_pools(alone)}{' and spares' if reserve else ''}, {_pools(run)})"
+    return (
+        f"apart they take {_bound(reserve)}{total} ({_pools(alone)}{' and spares' if reserve else ''}, {_pools(run)})"
+    )
 
 
 def nodes_short(short: Shortfall, stock: Sequence[Stock]) -> list[Infeasible]:

@@ -2,7 +2,10 @@
 
 from functools import lru_cache
 
+import pytest
+
 from planner.plan.answer import Recommendation
+from planner.plan.changes import changed
 from planner.plan.options import Shortfall, Stock
 from planner.plan.recommend import recommend
 from planner.plan.why import nodes_short
@@ -30,6 +33,18 @@ def test_the_night_names_what_it_saves() -> None:
     works = {plan.name: plan for plan in answer("orbit").workloads}
     assert "hours that the others leave" in works["nightly"].reasons[0]
     assert "apart they take" in works["nightly"].reasons[0]
+
+
+@pytest.mark.parametrize("reserve", [0, 1])
+def test_a_rival_that_was_not_packed_takes_at_least_what_it_takes(reserve: int) -> None:
+    """With nodes in reserve the spares of a rival depend on how it is spread, so its number is a bound."""
+    catalog = Catalog()
+    case = resolve(catalog.scenario("orbit"), catalog)
+    case = changed(case, "reserve.nodes", reserve)
+    for plan in recommend(case).workloads:
+        for rival in ("split takes ", "together takes ", "apart they take "):
+            _, found, rest = plan.reasons[0].partition(rival)
+            assert not found or rest.startswith("at least ") == (reserve > 0)
 
 
 def test_today_stands_beside_the_plan_of_every_workload_that_runs() -> None:
