@@ -72,7 +72,9 @@ def free_rate(pool: PoolChoice, work: Subject) -> float:
 def shared(offer: Offer, group: Group, work: Subject, accelerators: int) -> Offer | None:
     """Let the deadline member of ``group`` use the hours that an interactive offer leaves, on more replicas if need be.
 
-    None where the work does not fit the pool, or the pool not the inventory.
+    A replica counts as full at its load of the busiest hour, though it may carry more: the rest is the margin of the
+    interactive promise, and what a run would take of it is not predicted for those who wait. None where the work does
+    not fit the pool, or the pool not the inventory.
     """
     pool, run = offer.pools[0], group.deadline[0].numbers
     one = free(pool, work)
