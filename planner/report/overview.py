@@ -41,6 +41,10 @@ def _title(answer: Recommendation) -> Heading:
     if not answer.within_budgets:
         text = f"{answer.scenario}: every promise holds, but {plural(missed, 'budget')} missed"
         return Heading(Line(text, Tone.BAD), 1)
+    warned = sum(not item.met for item in answer.checks)
+    if warned:
+        text = f"{answer.scenario}: every promise holds, with {plural(warned, 'warning')} of a budget"
+        return Heading(Line(text, Tone.WARN), 1)
     budgets = ", within all budgets" if answer.checks else ""
     return Heading(Line(f"{answer.scenario}: every promise holds{budgets}", Tone.GOOD), 1)
 

@@ -50,7 +50,7 @@ def test_a_narrow_screen_loses_nothing(answer: Recommendation, width: int) -> No
 def test_the_plan_reads_at_a_glance(answer: Recommendation, width: int) -> None:
     text = squeezed(render(answer, "terminal", width=width))
     for said in (
-        "orbit: every promise holds, within all budgets",
+        "orbit: every promise holds, with 1 warning of a budget",
         "12 of 16 nodes used (spares fill 1), 4 left",
         "Second lines are 80 % bands.",
         "TP4 x6, 1 spare",
