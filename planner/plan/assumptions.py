@@ -32,7 +32,7 @@ def assumptions(case: Case, services: Sequence[Service]) -> tuple[Assumption, ..
     out = [
         Assumption(
             name="router",
-            value="join the shortest queue",
+            value="join the replica with the fewest waiting prompt tokens",
             unit="",
             source=f"waits {SHORTEST_QUEUE:.0%} longer than one shared queue (simulated, 8 servers at load 0.8)",
         ),

@@ -130,7 +130,9 @@ def kv_part(service: Service, member: Member) -> Kv:
         return Kv(decision="none", break_even_bandwidth=None, link_bandwidth=link, bytes_per_token=each)
     traffic = of.subject.traffic
     fresh = max(float(traffic.input.share @ (traffic.input.value - traffic.cached)), 1.0)
-    seconds = float(of.work.added_mean[of.pair[row], 0]) / fresh
+    pair = of.pair[row]
+    # All lanes of a replica compute and share its links.
+    seconds = float(of.work.added_mean[pair, 0] / of.work.lanes[pair]) / fresh
     even = each / seconds
     moves = service.offer.decision == "split" or member.numbers.hit_rate > 0.0
     decision = "none" if not moves else ("move" if link > CONGESTION * even or len(service.pools) > 1 else "recompute")
@@ -182,9 +184,9 @@ def seconds_used(service: Service, member: Member) -> float:
         step = float(np.interp(batch, BATCHES, of.operating.tables.step[row]))
         per_request = max(member.numbers.output.mean - 1.0, 0.0) * step / batch
         if of.work is not None:
-            per_request += (
-                float(of.work.added_mean[of.pair[row], 0]) * member.numbers.input.mean / of.subject.traffic.input.mean
-            )
+            pair = of.pair[row]
+            added = float(of.work.added_mean[pair, 0] / of.work.lanes[pair])
+            per_request += added * member.numbers.input.mean / of.subject.traffic.input.mean
         total += member.numbers.mean_rate * per_request * pool.choice.size
     return total
 
