@@ -23,7 +23,7 @@ import numpy as np
 import yaml
 from tabulate import tabulate
 
-from benchmarks.seed_efficiency import LONGEST_KERNEL, capped, cards
+from benchmarks.seed_efficiency import LONGEST_KERNEL, STRETCH, capped, cards
 from planner.check.accuracy import configuration_key, expressed
 from planner.check.expression import Expressed
 from planner.check.kinds import predict
@@ -31,7 +31,7 @@ from planner.intake.observations import read
 from planner.numeric import Bools, Floats
 from planner.spec.catalog import Catalog
 from planner.spec.efficiency import EfficiencyCard, FormatBlock, Regime
-from planner.spec.observation import Observation
+from planner.spec.observation import figure
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTORS = ROOT / "benchmarks" / "efficiency_factors.yaml"
@@ -120,43 +120,13 @@ def stretched(card: EfficiencyCard, log: "dict[tuple[str, str], float]") -> Effi
 
     def block(name: str, of: FormatBlock) -> FormatBlock:
         change: dict[str, object] = {}
-        kernel = x["kernel", ""]
-        plain = name.removesuffix("_block")
-        if of.gemm:
-            compute, memory = x["gemm_compute", plain], x["gemm_memory", plain]
-            change["gemm"] = of.gemm.model_copy(
-                update={
-                    "compute": capped("compute", of.gemm.compute, compute),
-                    "memory": capped("memory", of.gemm.memory, memory),
-                    "kernel": longest(of.gemm.kernel, kernel),
+        for kernel, shares in STRETCH.items():
+            if fit := getattr(of, kernel):
+                update = {
+                    share: capped(share, getattr(fit, share), x[by, name.removesuffix("_block")])
+                    for share, by in shares.items()
                 }
-            )
-        if of.experts:
-            compute, memory = x["experts_compute", plain], x["experts_memory", plain]
-            change["experts"] = of.experts.model_copy(
-                update={
-                    "compute": capped("compute", of.experts.compute, compute),
-                    "activation": capped("activation", of.experts.activation, compute),
-                    "memory": capped("memory", of.experts.memory, memory),
-                    "kernel": longest(of.experts.kernel, kernel),
-                }
-            )
-        if of.prefill_attention:
-            first = of.prefill_attention
-            change["prefill_attention"] = first.model_copy(
-                update={
-                    "compute": capped("compute", first.compute, x["prefill_attention", plain]),
-                    "kernel": longest(first.kernel, kernel),
-                }
-            )
-        if of.decode_attention:
-            later = of.decode_attention
-            change["decode_attention"] = later.model_copy(
-                update={
-                    "memory": capped("memory", later.memory, x["decode_attention", plain]),
-                    "kernel": longest(later.kernel, kernel),
-                }
-            )
+                change[kernel] = fit.model_copy(update=update | {"kernel": longest(fit.kernel, x["kernel", ""])})
         return of.model_copy(update=change)
 
     def regimes(of: dict[int, Regime]) -> dict[int, Regime]:
@@ -276,20 +246,14 @@ class Fit:
         return out
 
 
-def circle(row: Observation) -> str:
-    """Metric without its percentile."""
-    return row.metric[:4] if row.metric[:4] in {"ttft", "tpot"} else row.metric
-
-
 def bands(rows: Sequence[Expressed], residual: Floats) -> list[dict[str, object]]:
     """Bands from residuals of left-out rows: by family and kind of model, by family, and for all."""
     found: dict[tuple[str, str, str | None, bool | None], list[float]] = {}
     for one, value in zip(rows, residual.tolist(), strict=True):
         if np.isfinite(value):
             of = one.configuration
-            sparse = any(group.ffn.kind == "moe" for group in of.model.layers)
-            for family, kind in ((of.hardware.family, sparse), (of.hardware.family, None), (None, None)):
-                found.setdefault((one.row.kind, circle(one.row), family, kind), []).append(value)
+            for family, kind in ((of.hardware.family, of.model.sparse), (of.hardware.family, None), (None, None)):
+                found.setdefault((one.row.kind, figure(one.row.metric), family, kind), []).append(value)
     out = []
     for key, some in sorted(found.items(), key=lambda item: (item[0][:2], item[0][2] is None, str(item[0][2:]))):
         if len(some) >= FEWEST or key[2] is None:
@@ -307,7 +271,7 @@ def kinds(rows: Sequence[Expressed], error: Floats) -> dict[tuple[str, str], tup
     groups: dict[tuple[str, str], list[float]] = {}
     for one, value in zip(rows, error.tolist(), strict=True):
         if np.isfinite(value):
-            groups.setdefault((one.row.kind, circle(one.row)), []).append(abs(float(np.expm1(value))))
+            groups.setdefault((one.row.kind, figure(one.row.metric)), []).append(abs(float(np.expm1(value))))
     return {
         key: (len(some), float(np.median(some)), float(np.percentile(some, 90.0)))
         for key, some in sorted(groups.items())
@@ -337,7 +301,12 @@ def _worst(rows: Sequence[Expressed], error: Floats) -> list[list[str]]:
     for one, value in zip(rows, error.tolist(), strict=True):
         if np.isfinite(value):
             of = one.configuration
-            key = of.family, of.hardware.name, of.model.name, f"{one.row.kind.replace('_', ' ')}: {circle(one.row)}"
+            key = (
+                of.family,
+                of.hardware.name,
+                of.model.name,
+                f"{one.row.kind.replace('_', ' ')}: {figure(one.row.metric)}",
+            )
             groups.setdefault(key, []).append(value)
     large = [(key, some) for key, some in groups.items() if len(some) >= LEAST]
     large.sort(key=lambda item: -float(np.median(np.abs(np.expm1(item[1])))))

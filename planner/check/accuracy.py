@@ -121,8 +121,7 @@ def accuracy(
 
 def _point(one: Expressed, value: float, bands: Bands) -> AccuracyPoint:
     row, of = one.row, one.configuration
-    sparse = any(group.ffn.kind == "moe" for group in of.model.layers)
-    low, high = bands.of(row.kind, row.metric, of.hardware.family, sparse=sparse)
+    low, high = bands.of(row.kind, row.metric, of.hardware.family, sparse=of.model.sparse)
     return AccuracyPoint(
         id=row.id,
         kind=row.kind,

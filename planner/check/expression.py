@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.check.engines import named
-from planner.engine import layouts as lay
 from planner.engine.chip import chip
 from planner.errors import InputError
 from planner.plan.subjects import checkpoint_of
@@ -159,8 +158,7 @@ def _layout(row: Observation, model: ModelCard) -> tuple[tuple[int, int, int, in
         elif row.accelerators and row.accelerators > tp * pp:
             replicas = max(row.accelerators // (tp * pp), 1)
         dp = 1
-    sparse = any(group.ffn.kind == "moe" for group in model.layers)
-    ep = min(row.ep or 1, tp * dp) if sparse else 1
+    ep = min(row.ep or 1, tp * dp) if model.sparse else 1
     return (tp, pp, dp, ep), replicas, circulating / replicas
 
 
@@ -215,9 +213,3 @@ def subject(of: Configuration, load: Load) -> Subject:
     checkpoint = checkpoint_of(of.model, of.weights)
     accelerator = chip(of.hardware, of.efficiency, of.weights, of.kv, block=checkpoint.block is not None)
     return Subject(of.model, checkpoint, accelerator, of.engine, blend([traffic(load)]))
-
-
-def legal(of: Configuration, on: Subject) -> bool:
-    """Tell whether the engine could load the layout at all, but for the shape of a node."""
-    table = lay.Layouts.of([of.layout])
-    return bool(table.accelerators[0] > 0 and on.model.depth >= of.layout[1])

@@ -7,7 +7,8 @@ import numpy as np
 from planner.check.expression import Expressed, subject
 from planner.engine import layouts as lay
 from planner.fleet.closed import Loop, circulate
-from planner.fleet.percentiles import LEVELS, Stage, tpot, ttft
+from planner.fleet.goodput import ttft_share
+from planner.fleet.percentiles import Stage, tpot, ttft
 from planner.fleet.pools import rows_of
 from planner.fleet.waiting import steady
 from planner.numeric import Floats
@@ -103,14 +104,12 @@ def _closed(one: Expressed, loop: Loop, replicas: Replicas, place: int) -> float
 def _static(one: Expressed, batch: Static, replicas: Replicas, place: int) -> float:
     metric, output = one.row.metric, replicas.subject.traffic.output.mean
     whole = float(batch.whole(output)[place])
-    if metric == "prefill_time":
+    if metric == "prefill_time" or metric.startswith("ttft"):
         return float(batch.prefill[place])
     if metric == "decode_step_time" or metric.startswith("tpot"):
         return float(batch.step[place])
     if metric == "e2e_latency":
         return whole
-    if metric.startswith("ttft"):
-        return float(batch.prefill[place])
     return _throughput(one, one.load.circulating / whole, replicas)
 
 
@@ -130,27 +129,19 @@ def _open(one: Expressed, replicas: Replicas, place: int) -> float:
         first = state.wait + state.base @ replicas.subject.traffic.input.share
         return float((state.tpot if metric == "tpot_mean" else first)[0])
     level = float(metric.rsplit("_p", 1)[1])
-    spread = (ttft if metric.startswith("ttft") else tpot)(stage, 0, level)
-    return dict(zip((100.0 * one for one in LEVELS), spread.levels, strict=True)).get(level, spread.at)
+    return (ttft if metric.startswith("ttft") else tpot)(stage, 0, level).at
 
 
 def _most(replicas: Replicas, place: int, saturation: float) -> float:
     """Largest rate at which 99 % keep the limits: bisection on the load of one replica."""
     rows = rows_of(replicas, np.array([place]))
-    share, work = replicas.subject.traffic.input.share, replicas.subject.traffic
+    first, each = OPEN_LIMITS
+    share = replicas.subject.traffic.input.share
     low, high = 0.0, saturation
     for _ in range(20):
         middle = (low + high) / 2.0
         state = steady(rows, np.array([middle]), np.array([1]), 1.0)
-        # The wait is exponential for those who wait, as in planner.fleet.goodput.
-        late = float(
-            state.waits[0]
-            * np.exp(
-                -max(OPEN_LIMITS[0] - float(state.base[0] @ share), 0.0)
-                * state.waits[0]
-                / max(float(state.wait[0]), 1e-12)
-            )
-        )
-        holds = late <= LATE and float(state.tpot[0]) <= OPEN_LIMITS[1] and work is not None
+        met = ttft_share(state, first, share, slice(None), rows.transfer)
+        holds = met[0] >= 1.0 - LATE and state.tpot[0] <= each
         low, high = (middle, high) if holds else (low, middle)
     return low

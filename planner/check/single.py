@@ -133,8 +133,7 @@ def _figures(one: Expressed, catalog: Catalog, bands: Bands, settings: Settings)
     if kind != "decode":
         rows["prefill"] = rows["prefill"].model_copy(update={"concurrency": 1.0})
     values = predict([settings.on(express(row, catalog)) for row in rows.values()]).tolist()
-    family = one.configuration.hardware.family
-    sparse = any(group.ffn.kind == "moe" for group in one.configuration.model.layers)
+    family, sparse = one.configuration.hardware.family, one.configuration.model.sparse
     out = {}
     for (name, row), value in zip(rows.items(), values, strict=True):
         low, high = bands.of(row.kind, row.metric, family, sparse=sparse)

@@ -73,7 +73,7 @@ def candidates(model: "ModelCard", largest: int = LARGEST) -> Layouts:
     Data-parallel attention inside a replica pays only where experts are spread over it, so dense models have dp = 1.
     """
     powers = [2**k for k in range(largest.bit_length()) if 2**k <= largest]
-    sparse = any(group.ffn.kind == "moe" for group in model.layers)
+    sparse = model.sparse
     rows = []
     for pp, dp, tp in product(powers, powers if sparse else [1], powers):
         if tp * pp * dp > largest or pp > model.depth or (pp > 1 and dp > 1):
@@ -126,8 +126,7 @@ def legality(
                 out |= np.where((ways == 1) | whole, 0, int(Reason.QUANT_BLOCK))
         if group.ffn.kind == "moe":
             out |= np.where(group.ffn.experts % layouts.ep == 0, 0, int(Reason.EXPERTS))
-    sparse = any(group.ffn.kind == "moe" for group in model.layers)
-    spread = (layouts.tp * layouts.dp % layouts.ep == 0) & (sparse | (layouts.ep == 1))
+    spread = (layouts.tp * layouts.dp % layouts.ep == 0) & (model.sparse | (layouts.ep == 1))
     out |= np.where(spread, 0, int(Reason.EXPERTS))
     even = np.where(size <= chip.node, chip.node % np.minimum(size, chip.node) == 0, size % chip.node == 0)
     inside = layouts.tp <= min(chip.domain, max(chip.node, 8))

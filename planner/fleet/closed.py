@@ -17,16 +17,14 @@ import numpy as np
 
 from planner.engine.step import column
 from planner.numeric import inverse_rows
-from planner.replica.batching import spot, tpot
+from planner.replica.batching import FULL, spot, tpot
 from planner.replica.passes import BATCHES
 from planner.replica.prefill import latency
 
 if TYPE_CHECKING:
     from planner.fleet.waiting import Rows
     from planner.numeric import Floats, Ints
-
-FULLEST = 0.98
-"""Share of the time that prefill takes at most: beyond it the loop waits for prefill alone."""
+    from planner.replica.prefill import Prefill
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,33 +48,23 @@ class Loop:
         return part * self.burst + (1.0 - part) * self.ttft
 
 
-def _together(tokens: float, budget: "Floats", most: "Floats") -> "Floats":
-    """Prompts of ``tokens`` that one step of ``budget`` tokens holds, at least 1 and at most ``most``, (n, g)."""
-    return np.minimum(np.maximum(np.floor(budget / max(tokens, 1.0)), 1.0), np.maximum(most, 1.0))
-
-
-def _first(rows: "Rows", circulating: "Floats", budget: "Ints", rate: "Floats", *, even: bool) -> "Floats":
-    """Time to first token at each batch of the grid in the steady state, (n, g) [s]."""
-    work, op = rows.work, rows.op
-    if work is None:
-        raise ValueError("a closed loop needs prefill")
+def _first(rows: "Rows", work: "Prefill", circulating: "Floats", together: "Floats", *, even: bool) -> "Floats":
+    """Time to first token at each batch of the grid in the steady state, (n, g) [s]; ``together`` (n,) share a step."""
+    op = rows.op
     step = op.pairs.step[op.pair]
     served = op.pairs.served[op.pair]
     riding = step if rows.mixed else np.zeros_like(step)
     chunks = work.chunks[work.row]
     own = latency(chunks, riding[:, :, np.newaxis], work.added[work.row], rows.stages[:, np.newaxis, np.newaxis])
     mean = own @ work.shares
-    fresh = float(rows.traffic.input.share @ np.maximum(rows.traffic.input.value - rows.traffic.cached, 1.0))
-    lanes = column(work.lanes)
-    load = np.minimum(rate * served, FULLEST)
+    load = np.minimum(op.pairs.rate[op.pair] * served, FULL)
     others = 1.0 - 1.0 / np.maximum(column(circulating), 1.0)
     # Poisson arrivals see half a prefill more for each in the queue (M/D/1); one request alone never waits.
     wait = others * load * served / (2.0 * (1.0 - load))
     if even:
         # Prompts that were prefilled in one step end together, and come again within a step or two: on average half of
         # those that share its steps are done before one, or with it.
-        groups = _together(fresh, column(budget.astype(float)) * lanes, column(circulating))
-        wait = np.maximum(wait, (groups - 1.0) * served / 2.0)
+        wait = np.maximum(wait, (column(together) - 1.0) * served / 2.0)
     return rows.handling + mean + (1.0 - load) * step / 2.0 * others + wait
 
 
@@ -98,29 +86,28 @@ def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool
     op, work = rows.op, rows.work
     if work is None:
         raise ValueError("a closed loop needs prefill")
+    fresh = float(rows.traffic.input.share @ rows.traffic.fresh)
+    most = np.maximum(circulating, 1.0)
+    together = np.minimum(np.maximum(np.floor(budget * work.lanes / fresh), 1.0), most)
     rate = op.pairs.rate[op.pair]
-    first = _first(rows, circulating, budget, rate, even=even)
+    first = _first(rows, work, circulating, together, even=even)
     held = np.maximum.accumulate(rate * first + BATCHES, axis=1)
     batch = np.minimum(inverse_rows(held, BATCHES, circulating), np.minimum(op.batch_limit, BATCHES[-1]))
     # Below one request on average the loop is that one request, in prefill for part of the time.
     batch = np.maximum(batch, BATCHES[0])
     place = spot(batch)
-    index = np.arange(len(batch))
-    step, stall = place.pick(op.pairs.step[op.pair], index), place.pick(op.pairs.stall[op.pair], index)
-    ends = place.pick(rate, index)
-    ttft = place.pick(first, index)
+    step, stall, served, ends = (
+        place.pick(table, op.pair) for table in (op.pairs.step, op.pairs.stall, op.pairs.served, op.pairs.rate)
+    )
+    ttft = place.pick(first, np.arange(len(batch)))
     alone = batch <= BATCHES[0]
     ends = np.where(alone, np.minimum(ends, circulating / (ttft + rows.steps * step)), ends)
     # Who finds no place to decode waits for one (Little's law once more).
     waiting = np.maximum(circulating - batch - ends * ttft, 0.0)
     ttft = ttft + np.where(batch >= op.batch_limit - 1e-9, waiting / ends, 0.0)
-    served = place.pick(op.pairs.served[op.pair], index)
-    fresh = float(rows.traffic.input.share @ np.maximum(rows.traffic.input.value - rows.traffic.cached, 1.0))
-    groups = _together(fresh, budget * work.lanes, circulating)
     inside = np.minimum(circulating, np.maximum(op.batch_limit, 1.0))
-    burst = rows.handling + served * (inside + np.minimum(groups, inside)) / 2.0
+    burst = rows.handling + served * (inside + np.minimum(together, inside)) / 2.0
     # Those beyond the places wait for the first to end.
-    burst = burst + np.maximum(circulating - inside, 0.0) / np.maximum(circulating, 1.0) * (
-        np.maximum(circulating - inside, 0.0) / 2.0 / ends + rows.steps * step
-    )
+    beyond = np.maximum(circulating - inside, 0.0)
+    burst = burst + beyond / most * (beyond / 2.0 / ends + rows.steps * step)
     return Loop(batch, ends, tpot(step, stall, ends), ttft, burst)

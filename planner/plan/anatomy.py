@@ -95,7 +95,7 @@ def prefill_pass(choice: PoolChoice, batch: float) -> Pass:
     of = choice.replicas
     traffic = of.subject.traffic
     cached = float(traffic.input.share @ traffic.cached)
-    fresh = float(traffic.input.share @ np.maximum(traffic.input.value - traffic.cached, 1.0))
+    fresh = float(traffic.input.share @ traffic.fresh)
     budget = float(of.budget[choice.index])
     mixed = of.role == "mixed" and of.subject.engine.scheduling.steps == "mixed"
     chunk = max(budget - (float(rank_batch(m, np.full((1, 1), batch))[0, 0]) if mixed else 0.0), 1.0)

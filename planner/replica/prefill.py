@@ -63,7 +63,7 @@ def _table(added: "Floats", chunks: "Floats", work: "Floats", shares: "Floats", 
 def prefill(passes: "Passes", row: "Ints", budget: "Ints", traffic: "Blend", *, mixed: bool) -> Prefill:
     """Evaluate prefill for rows (layout ``row``, token ``budget``), both (n,)."""
     m = passes.machine
-    fresh = np.maximum(traffic.input.value - traffic.cached, 1.0)
+    fresh = traffic.fresh
     n, g = len(row), len(BATCHES)
     lanes = (m.layouts.dp * m.layouts.pp)[row].astype(float)
     attention = prefill_attention(m, traffic.cached, fresh, column(budget), row).total

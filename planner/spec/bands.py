@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.spec.card import Card
-from planner.spec.observation import Kind
+from planner.spec.observation import Kind, figure
 
 Ratio = Annotated[float, Field(gt=0, le=100)]
 WIDE = (0.4, 2.5)
@@ -38,13 +38,8 @@ class Bands(Card):
 
     def of(self, kind: str, metric: str, family: str, *, sparse: bool) -> tuple[float, float]:
         """Ratios of measured to predicted between which 80 % of comparable measurements lie; wide without any."""
-        base = (
-            metric.split("_mean", maxsplit=1)[0].split("_p", maxsplit=1)[0]
-            if metric[:4] in {"ttft", "tpot"}
-            else metric
-        )
         for row in self.bands:
-            fits = row.kind == kind and row.metric == base
+            fits = row.kind == kind and row.metric == figure(metric)
             if fits and row.family in (None, family) and row.sparse in (None, sparse):
                 return row.low, row.high
         return WIDE

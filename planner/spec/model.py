@@ -224,6 +224,11 @@ class ModelCard(Card):
         return next(iter(self.checkpoints))
 
     @property
+    def sparse(self) -> bool:
+        """Whether any layer has routed experts."""
+        return any(group.ffn.kind == "moe" for group in self.layers)
+
+    @property
     def depth(self) -> int:
         """Layers in the stack."""
         return sum(group.count for group in self.layers)

@@ -43,6 +43,15 @@ Text = Annotated[str | None, BeforeValidator(_blank)]
 WeightsName = Literal["bf16", "fp16", "fp8", "fp4", "mxfp4", "nvfp4", "int8", "int4"]
 
 
+def figure(metric: str) -> str:
+    """Metric without its mean or percentile.
+
+    >>> figure("ttft_p99"), figure("output_tokens_per_s")
+    ('ttft', 'output_tokens_per_s')
+    """
+    return metric[:4] if metric[:4] in {"ttft", "tpot"} else metric
+
+
 class Observation(BaseModel):
     """A row. Blank cells are absent; columns that are not listed here are refused."""
 

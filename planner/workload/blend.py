@@ -35,6 +35,11 @@ class Blend:
     """Index of dispersion in windows of 1, 10 and 60 s, (3,)."""
 
     @property
+    def fresh(self) -> Floats:
+        """Of each input bin, the tokens to prefill, at least 1; shape of ``input``."""
+        return np.maximum(self.input.value - self.cached, 1.0)
+
+    @property
     def steps(self) -> float:
         """Mean decode steps of a request: output tokens less the first, which prefill makes."""
         return float(self.output.share @ np.maximum(self.output.value - 1.0, 0.0))
