@@ -10,9 +10,8 @@ from pathlib import Path
 
 from planner.check.accuracy import accuracy
 from planner.intake.observations import read
-from planner.spec.bands import Bands
-from planner.spec.card import read_document
-from planner.spec.catalog import Catalog, shipped
+from planner.spec.bands import shipped_bands
+from planner.spec.catalog import Catalog
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "accuracy" / "development.json"
@@ -21,8 +20,7 @@ GOLDEN = ROOT / "tests" / "golden" / "accuracy" / "development.json"
 def main() -> None:
     """Write the file, and print what it replaces."""
     shared = Path(os.environ.get("PLANNER_SHARED", ROOT.parent / "shared"))
-    bands = read_document(shipped() / "hardware" / "measurements" / "bands.yaml", Bands)
-    answer = accuracy(read(shared / "measured" / "development.csv"), Catalog(), bands, version="golden")
+    answer = accuracy(read(shared / "measured" / "development.csv"), Catalog(), shipped_bands(), version="golden")
     new = {f"{group.by.kind} {group.by.metric}": round(group.median_ape, 4) for group in answer.groups}
     old = json.loads(GOLDEN.read_text("utf-8")) if GOLDEN.is_file() else {}
     for key in sorted(old | new):

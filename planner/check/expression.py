@@ -10,7 +10,7 @@ from planner.engine.chip import chip
 from planner.errors import InputError
 from planner.plan.subjects import checkpoint_of
 from planner.replica.candidates import Subject
-from planner.spec.catalog import Catalog, version_key
+from planner.spec.catalog import Catalog, newest
 from planner.spec.efficiency import EfficiencyCard
 from planner.spec.engine import EngineVersion, tailor
 from planner.spec.hardware import HardwareCard
@@ -104,10 +104,9 @@ def express(row: Observation, catalog: Catalog) -> Expressed:
         msg = f"{weights} is not served on {hardware.name}"
         raise InexpressibleError(msg)
     layout, replicas, circulating = _layout(row, model)
-    versions = catalog.engine(engine.family).versions
-    wanted = None if engine.version is None else version_key(engine.version)
-    fitting = [one for one in versions if wanted is None or version_key(one.since) <= wanted]
-    behaviour = tailor(fitting[-1] if fitting else versions[0], hardware.memory.usable, hardware.family)
+    card = catalog.engine(engine.family)
+    known = card.versions[-1] if engine.version is None else newest(card, engine.version) or card.versions[0]
+    behaviour = tailor(known, hardware.memory.usable, hardware.family)
     configuration = Configuration(
         model,
         hardware,

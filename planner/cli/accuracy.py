@@ -34,8 +34,7 @@ def accuracy(
     from planner.errors import InputError
     from planner.intake.observations import read
     from planner.report.render import render
-    from planner.spec.bands import Bands
-    from planner.spec.card import read_document
+    from planner.spec.bands import shipped_bands
     from planner.spec.catalog import Catalog, shipped
     from planner.spec.complaints import did_you_mean
 
@@ -43,8 +42,6 @@ def accuracy(
         if name not in BY:
             msg = f"cannot group by {name!r}; {did_you_mean(name, BY)}"
             raise InputError.of(msg, field="--by", value=name)
-    own = shipped() / "hardware" / "measurements"
-    bands = read_document(own / "bands.yaml", Bands)
-    rows = read(file or own / "published.csv")
-    answer = judge(rows, Catalog(tuple(cards or ())), bands, by or (), version=__version__)  # type: ignore[arg-type]
+    rows = read(file or shipped() / "hardware" / "measurements" / "published.csv")
+    answer = judge(rows, Catalog(tuple(cards or ())), shipped_bands(), by or (), version=__version__)  # type: ignore[arg-type]
     write(render(answer, form, **look(output)), output)

@@ -43,9 +43,8 @@ def predict(  # noqa: PLR0913, PLR0917 - one option for each thing that a config
     from planner.cli.output import look, write
     from planner.errors import InputError
     from planner.report.render import render
-    from planner.spec.bands import Bands
-    from planner.spec.card import read_document
-    from planner.spec.catalog import Catalog, shipped
+    from planner.spec.bands import shipped_bands
+    from planner.spec.catalog import Catalog
 
     given = [name for name, value in (("concurrency", concurrency), ("rate", rate), ("batch", batch)) if value]
     if len(given) != 1:
@@ -79,8 +78,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one option for each thing that a config
             "kind": kind,
         }
     )
-    bands = read_document(shipped() / "hardware" / "measurements" / "bands.yaml", Bands)
-    answer = single(row, catalog, bands, __version__, Settings(token_budget, max_batch))
+    answer = single(row, catalog, shipped_bands(), __version__, Settings(token_budget, max_batch))
     write(render(answer, form, **look(to)), to)
 
 

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from planner.spec.card import Card
+from planner.spec.card import Card, read_document
+from planner.spec.folders import shipped
 from planner.spec.observation import Kind, figure
 
 Ratio = Annotated[float, Field(gt=0, le=100)]
@@ -43,3 +44,8 @@ class Bands(Card):
             if fits and row.family in (None, family) and row.sparse in (None, sparse):
                 return row.low, row.high
         return WIDE
+
+
+def shipped_bands() -> Bands:
+    """Return the bands that planner ships."""
+    return read_document(shipped() / "hardware" / "measurements" / "bands.yaml", Bands)

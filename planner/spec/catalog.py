@@ -153,10 +153,8 @@ class _Desk:
 
     def behaviour(self, engine: EngineCard, version: str) -> EngineVersion | None:
         """Return how a version of an engine behaves: as the newest listed version that is not newer."""
-        wanted = version_key(version)
-        fitting = [listed for listed in engine.versions if version_key(listed.since) <= wanted]
-        if fitting:
-            return max(fitting, key=lambda listed: version_key(listed.since))
+        if (found := newest(engine, version)) is not None:
+            return found
         oldest = min(engine.versions, key=lambda listed: version_key(listed.since)).since
         problem = f"{shorten(version)} is older than {oldest}, the oldest version of {engine.name} that is known"
         self.note(("engine", "version"), f"{problem}, for example version: '{oldest}'", version)
@@ -188,6 +186,13 @@ class _Desk:
         interactive = [work.name for work in scenario.workloads if work.promise.deadline is None]
         for index, name, value, problem in misfits(scenario.budgets, interactive):
             self.note(("budgets", index, name), problem, value)
+
+
+def newest(engine: EngineCard, version: str) -> EngineVersion | None:
+    """Return the newest listed version of an engine that is not newer than ``version``; None where all are."""
+    wanted = version_key(version)
+    fitting = [listed for listed in engine.versions if version_key(listed.since) <= wanted]
+    return max(fitting, key=lambda listed: version_key(listed.since), default=None)
 
 
 def version_key(version: str) -> tuple[tuple[int, str], ...]:
