@@ -15,7 +15,7 @@ from planner.spec.efficiency import EfficiencyCard
 from planner.spec.engine import EngineVersion, tailor
 from planner.spec.hardware import HardwareCard
 from planner.spec.model import KvFormat, ModelCard, NumberFormat
-from planner.spec.observation import Observation
+from planner.spec.observation import FIXED_BATCH, Observation
 from planner.spec.scenario import Lengths
 from planner.workload.blend import blend
 from planner.workload.stats import Workload, bins
@@ -25,6 +25,13 @@ ROUNDS = 8.0
 generators send 5 to 10 by habit."""
 AMD_FP4: NumberFormat = "mxfp4"
 """What four-bit floats mean on accelerators of AMD."""
+METRICS = {
+    "fixed_concurrency": ("ttft", "tpot", "e2e_latency", "output", "total"),
+    "saturated": ("output", "total"),
+    "open_loop": ("ttft", "tpot", "output", "total"),
+    "server_at_slo": ("ttft", "tpot", "output", "total"),
+}
+"""How the names of the metrics begin that a kind is predicted in; all for the batches of other kinds."""
 _JITTER = re.compile(r"uniform (\d*\.?\d+)-(\d*\.?\d+) of nominal")
 _PROMPTS = re.compile(r"^(\d+(?:\.\d+)?)\s*(x concurrency)?$")
 
@@ -83,6 +90,9 @@ def express(row: Observation, catalog: Catalog) -> Expressed:
     """Express an observation. Raises :class:`InexpressibleError` with the reason."""
     if row.speculative not in (None, "none"):
         raise InexpressibleError("speculative decoding is not modelled yet")
+    if row.regime != FIXED_BATCH and not row.metric.startswith(METRICS.get(row.kind, "")):
+        msg = f"{row.metric} is not predicted for {row.kind}"
+        raise InexpressibleError(msg)
     if row.tp is None:
         raise InexpressibleError("the layout is not stated")
     try:

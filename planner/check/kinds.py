@@ -14,8 +14,8 @@ from planner.fleet.waiting import steady
 from planner.numeric import Floats
 from planner.replica.candidates import Bench, Replicas, bench, judge
 from planner.replica.static import Static, static
+from planner.spec.observation import FIXED_BATCH
 
-FIXED_BATCH = "fixed_batch"
 OPEN_LIMITS = (2.0, 0.2)
 """TTFT and TPOT that 99 % of the requests of ``server_at_slo`` keep where a row states none [s]: those of MLPerf
 Inference for Llama-2-70B and Mixtral-8x7B (v4.1 and v5.1 rules, server scenario)."""

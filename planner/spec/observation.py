@@ -52,6 +52,10 @@ def figure(metric: str) -> str:
     return metric[:4] if metric[:4] in {"ttft", "tpot"} else metric
 
 
+FIXED_BATCH = "fixed_batch"
+"""Regime of one batch that starts and ends together."""
+
+
 class Observation(BaseModel):
     """A row. Blank cells are absent; columns that are not listed here are refused."""
 

@@ -113,6 +113,9 @@ def test_what_does_not_fit_has_no_prediction() -> None:
     ("change", "reason"),
     [
         ({"tp": None}, "layout"),
+        ({"metric": "prefill_time"}, "prefill_time is not predicted for fixed_concurrency"),
+        ({"kind": "open_loop", "metric": "e2e_latency", "request_rate": 1.0}, "e2e_latency"),
+        ({"kind": "saturated"}, "tpot_mean"),
         ({"speculative": "eagle, 3 tokens"}, "speculative"),
         ({"model": "gpt-7"}, "gpt-7"),
         ({"hardware": "abacus"}, "abacus"),
