@@ -6,6 +6,13 @@ from planner.spec.hardware import ComputeFormat
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt-llm": "trtllm"}
 """Engine card and its name in the fits; the order is that of the fallback between engines."""
+KIN = {"vllm-eager": "vllm", "tensorrt-llm-cpp": "tensorrt-llm"}
+"""Earlier generations of engines, and the engine whose kernels stand in for theirs."""
+OWN_ALL_REDUCE = {"vllm-eager": "nccl"}
+"""Engines whose all-reduces are those of a library."""
+EARLY = ("vllm", "vllm-eager", "sglang", "tensorrt-llm", "tensorrt-llm-cpp")
+"""Engines of accelerators from before graphs were captured."""
+LATER = ("vllm", "sglang", "tensorrt-llm", "tensorrt-llm-cpp")
 NVIDIA, AMD, TPU = ("vllm", "sglang", "tensorrt-llm"), ("vllm", "sglang"), ("vllm",)
 HOPPER, BLACKWELL = ("bf16", "fp8", "int8"), ("bf16", "fp8", "fp4", "int8")
 
@@ -30,21 +37,21 @@ class Target:
 
 
 TARGETS = {
-    "a100-80gb-sxm": Target(NVIDIA, ("bf16", "int8"), 300, ("h100-sxm",), "h100-sxm", ("a100_sxm", "A100-SXM")),
-    "a100-40gb-sxm": Target(NVIDIA, ("bf16", "int8"), 300, ("a100-80gb-sxm",), "a100-80gb-sxm"),
-    "a100-80gb-pcie": Target(NVIDIA, ("bf16", "int8"), 31, ("a100-80gb-sxm",), "rtx-pro-6000-server", ("A100-PCIe",)),
-    "h100-sxm": Target(NVIDIA, HOPPER, 450, ("h200-sxm",), "h200-sxm", ("h100_sxm", "H100-SXM")),
-    "h100-pcie": Target(NVIDIA, HOPPER, 63, ("h100-sxm",), "rtx-pro-6000-server"),
-    "h100-nvl": Target(NVIDIA, HOPPER, 300, ("h100-sxm",), "h100-sxm"),
-    "h200-sxm": Target(NVIDIA, HOPPER, 450, ("h100-sxm",), "h100-sxm", ("h200_sxm", "H200")),
-    "h200-nvl": Target(NVIDIA, HOPPER, 450, ("h200-sxm",), "h200-sxm"),
-    "h20": Target(NVIDIA, HOPPER, 450, ("h100-sxm",), "h100-sxm"),
-    "h800": Target(NVIDIA, HOPPER, 200, ("h100-sxm",), "h100-sxm"),
-    "l40s": Target(NVIDIA, HOPPER, 31, ("a100-80gb-sxm",), "rtx-pro-6000-server", ("l40s", "L40S")),
-    "l4": Target(NVIDIA, HOPPER, 31, ("l40s", "a100-80gb-sxm"), "l40s"),
-    "b200-sxm": Target(NVIDIA, BLACKWELL, 900, ("h200-sxm",), "h200-sxm", ("b200_sxm", "B200")),
+    "a100-80gb-sxm": Target(EARLY, ("bf16", "int8"), 300, ("h100-sxm",), "h100-sxm", ("a100_sxm", "A100-SXM")),
+    "a100-40gb-sxm": Target(EARLY, ("bf16", "int8"), 300, ("a100-80gb-sxm",), "a100-80gb-sxm"),
+    "a100-80gb-pcie": Target(EARLY, ("bf16", "int8"), 31, ("a100-80gb-sxm",), "rtx-pro-6000-server", ("A100-PCIe",)),
+    "h100-sxm": Target(EARLY, HOPPER, 450, ("h200-sxm",), "h200-sxm", ("h100_sxm", "H100-SXM")),
+    "h100-pcie": Target(EARLY, HOPPER, 63, ("h100-sxm",), "rtx-pro-6000-server"),
+    "h100-nvl": Target(LATER, HOPPER, 300, ("h100-sxm",), "h100-sxm"),
+    "h200-sxm": Target(LATER, HOPPER, 450, ("h100-sxm",), "h100-sxm", ("h200_sxm", "H200")),
+    "h200-nvl": Target(LATER, HOPPER, 450, ("h200-sxm",), "h200-sxm"),
+    "h20": Target(LATER, HOPPER, 450, ("h100-sxm",), "h100-sxm"),
+    "h800": Target(LATER, HOPPER, 200, ("h100-sxm",), "h100-sxm"),
+    "l40s": Target(LATER, HOPPER, 31, ("a100-80gb-sxm",), "rtx-pro-6000-server", ("l40s", "L40S")),
+    "l4": Target(LATER, HOPPER, 31, ("l40s", "a100-80gb-sxm"), "l40s"),
+    "b200-sxm": Target(LATER, BLACKWELL, 900, ("h200-sxm",), "h200-sxm", ("b200_sxm", "B200")),
     "b300-sxm": Target(NVIDIA, BLACKWELL, 900, ("b200-sxm",), "b200-sxm", ("B300",)),
-    "gb200": Target(NVIDIA, BLACKWELL, 900, ("b200-sxm",), "b200-sxm", ("GB200",)),
+    "gb200": Target(LATER, BLACKWELL, 900, ("b200-sxm",), "b200-sxm", ("GB200",)),
     "gb300": Target(NVIDIA, BLACKWELL, 900, ("b200-sxm",), "b200-sxm", ("GB300",)),
     "rtx-pro-6000-server": Target(NVIDIA, BLACKWELL, 63, ("b200-sxm",), "l40s", ("RTX-PRO-6000-BSE",)),
     "mi300x": Target(AMD, HOPPER, 448, ("h100-sxm",), "h100-sxm", ("MI300X",), mesh=True),
@@ -141,10 +148,14 @@ TO_80 = 0.78
 """Ratio of the 80 % to the 90 % quantile of a half-normal error."""
 OVERHEAD = {
     "vllm": {"per_layer": "4 us", "per_step": "1 ms", "per_sequence": "10 us", "per_prefill": "5 ms"},
+    "vllm-eager": {"per_layer": "4 us", "per_step": "8 ms", "per_sequence": "10 us", "per_prefill": "5 ms"},
     "sglang": {"per_layer": "4 us", "per_step": "0.8 ms", "per_sequence": "5 us", "per_prefill": "5 ms"},
     "tensorrt-llm": {"per_layer": "4 us", "per_step": "0.5 ms", "per_sequence": "3 us", "per_prefill": "5 ms"},
+    "tensorrt-llm-cpp": {"per_layer": "4 us", "per_step": "0.5 ms", "per_sequence": "3 us", "per_prefill": "5 ms"},
 }
 """What no kernel accounts for, until it is calibrated against whole steps."""
+LAUNCHES = {"vllm-eager": "0.3 ms"}
+"""Launching some 25 kernels of a layer one by one from Python, 10 to 15 us each, and what an engine does in between."""
 OVERHEAD_BAND = 0.5
 IMBALANCE = 1.1
 """Busiest accelerator over the mean; the fits with uneven routing hold the rest of the skew already."""

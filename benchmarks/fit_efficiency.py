@@ -1,6 +1,6 @@
 """Fit what operator timings cannot tell: factors on the times of efficiency cards, from measurements of whole engines.
 
-Run ``python -m benchmarks.fit_efficiency`` (three minutes); it writes ``benchmarks/efficiency_factors.yaml``, which
+Run ``python -m benchmarks.fit_efficiency`` (six minutes); it writes ``benchmarks/efficiency_factors.yaml``, which
 ``benchmarks/seed_efficiency.py`` puts on the operator fits, and ``hardware/measurements/bands.yaml``. The table is read
 from ``$PLANNER_SHARED`` (default: ``shared`` beside the repository).
 
@@ -28,7 +28,8 @@ from planner.check.accuracy import configuration_key, expressed
 from planner.check.expression import Expressed
 from planner.check.kinds import predict
 from planner.intake.observations import read
-from planner.numeric import Bools, Floats
+from planner.numeric import Bools, Floats, Ints
+from planner.spec.bands import Bands
 from planner.spec.catalog import Catalog
 from planner.spec.efficiency import EfficiencyCard, FormatBlock, Regime
 from planner.spec.observation import figure
@@ -39,7 +40,8 @@ ACCURACY = ROOT / "docs" / "explanation" / "accuracy.md"
 BANDS = ROOT / "hardware" / "measurements" / "bands.yaml"
 BY_FORMAT = ("gemm_compute", "gemm_memory", "experts_compute", "experts_memory")
 BY_CACHE = ("prefill_attention", "decode_attention")
-WHOLE = ("kernel", "latency", "bus", "per_layer", "per_step", "per_sequence", "per_prefill")
+OVERHEADS = ("per_layer", "per_step", "per_sequence", "per_layer_host", "per_prefill")
+WHOLE = ("kernel", "latency", "bus", *OVERHEADS)
 CLASSES = (*BY_FORMAT, *BY_CACHE, *WHOLE)
 """What a factor stretches: above 1 it takes longer."""
 WIDTHS = {"all": 0.5, "engine": 0.35, "family": 0.35, "both": 0.3, "format": 0.3, "cell": 0.2, "hardware": 0.15}
@@ -50,13 +52,13 @@ LOOSE = {
     "prefill_attention": 0.4,
     "decode_attention": 0.6,
     "bus": 0.7,
-} | dict.fromkeys(("kernel", "latency", "per_layer", "per_step", "per_sequence", "per_prefill"), 1.6)
+} | dict.fromkeys(("kernel", "latency", *OVERHEADS), 1.6)
 """How much wider the priors are: operator timings tell much about matrices and attention, little about fixed costs."""
 NOISE = {"ttft": 0.4, "tpot": 0.12, "prefill_time": 0.15, "decode_step_time": 0.12}
 """Expected spread of the logarithm by metric; 0.2 for all others."""
 BUMP = 0.05
 FOLDS = 12
-ROUNDS = 3
+ROUNDS = 7
 LONGEST = 0.6
 FEWEST = 40
 """Rows that a band must come from; below it a wider circle is taken."""
@@ -96,7 +98,7 @@ def place(one: Expressed, name: str) -> Place:
     """Where a factor of an observation belongs."""
     of = one.configuration
     form = of.kv if name in BY_CACHE else of.weights
-    return Place(of.family, of.hardware.family, of.hardware.name, form)
+    return Place(of.efficiency.engine, of.hardware.family, of.hardware.name, form)
 
 
 class Effects:
@@ -146,7 +148,7 @@ def stretched(card: EfficiencyCard, log: "dict[tuple[str, str], float]") -> Effi
         for name in type(card.collectives).model_fields
     }
     overhead = card.overhead
-    parts = {name: getattr(overhead, name) * x[name, ""] for name in WHOLE if name.startswith("per_")}
+    parts = {name: getattr(overhead, name) * x[name, ""] for name in OVERHEADS}
     return card.model_copy(
         update={
             "formats": {name: block(str(name), of) for name, of in card.formats.items()},
@@ -191,7 +193,7 @@ class Fit:
         rows = []
         for one in self.rows:
             of = one.configuration
-            key = of.hardware.name, of.family
+            key = of.hardware.name, of.efficiency.engine
             if key not in made:
                 made[key] = stretched(of.efficiency, logs(of.efficiency, of.hardware.family, self.effects, bump))
             rows.append(replace(one, configuration=replace(of, efficiency=made[key])))
@@ -234,9 +236,7 @@ class Fit:
 
     def left_out(self, base: Floats, design: Floats, labels: Sequence[object], folds: int | None) -> Floats:
         """Predictions of each row by a fit without its fold."""
-        order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-        draw = np.random.default_rng(1).permutation(len(order))
-        fold = np.array([draw[order[label]] % folds if folds else order[label] for label in labels])
+        fold = folded(labels, folds)
         error, out = self.measured - base, base.copy()
         used = np.isfinite(base) & self.trusted
         for one in np.unique(fold):
@@ -244,6 +244,35 @@ class Fit:
             value = self.solved(design, error, used & ~away)
             out[away] = base[away] + design[away] @ (value - self.effects.value)
         return out
+
+
+def folded(labels: Sequence[object], folds: int | None) -> Ints:
+    """Return the fold of each row; rows of one label share it. Each label is a fold of its own without ``folds``."""
+    order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    draw = np.random.default_rng(1).permutation(len(order))
+    return np.array([draw[order[label]] % folds if folds else order[label] for label in labels])
+
+
+def covered(rows: Sequence[Expressed], residual: Floats, labels: Sequence[object]) -> dict[tuple[str, str], float]:
+    """Share of the rows of a kind and metric that lie in bands made without their fold; those of few groups left out.
+
+    The residuals are of fits without the fold themselves, so nothing of a row is in its prediction or in its band.
+    """
+    fold, known = folded(labels, FOLDS), np.isfinite(residual)
+    inside: dict[tuple[str, str], list[bool]] = {}
+    groups: dict[tuple[str, str], set[object]] = {}
+    for one in np.unique(fold):
+        others = [row for row, away in zip(rows, (fold == one) | ~known, strict=True) if not away]
+        made = Bands.model_validate(
+            {"sources": {"residuals": "others"}, "bands": bands(others, residual[(fold != one) & known])}
+        )
+        for number in np.flatnonzero((fold == one) & known).tolist():
+            of, row = rows[number].configuration, rows[number].row
+            low, high = made.of(row.kind, row.metric, of.hardware.family, sparse=of.model.sparse)
+            key = row.kind, figure(row.metric)
+            inside.setdefault(key, []).append(bool(low <= np.exp(residual[number]) <= high))
+            groups.setdefault(key, set()).add(labels[number])
+    return {key: float(np.mean(some)) for key, some in inside.items() if len(groups[key]) >= LEAST}
 
 
 def bands(rows: Sequence[Expressed], residual: Floats) -> list[dict[str, object]]:
@@ -278,14 +307,15 @@ def kinds(rows: Sequence[Expressed], error: Floats) -> dict[tuple[str, str], tup
     }
 
 
-def page(rows: Sequence[Expressed], errors: dict[str, Floats]) -> str:
+def page(rows: Sequence[Expressed], errors: dict[str, Floats], coverage: dict[tuple[str, str], float]) -> str:
     """Compose ``docs/explanation/accuracy.md``."""
     found = {name: kinds(rows, error) for name, error in errors.items()}
-    heads = ["Kind", "Metric", "Rows", *(f"{name}" for name in found)]
+    heads = ["Kind", "Metric", "Rows", *(f"{name}" for name in found), "In the band"]
     first = next(iter(found.values()))
     lines = []
     for key, (count, _, _) in first.items():
         cells = [f"{found[name][key][1]:.1%} ({found[name][key][2]:.0%})" for name in found]
+        cells.append(f"{coverage[key]:.0%}" if key in coverage else "")
         lines.append([*(part.replace("_", " ") for part in key), str(count), *cells])
     whole = tabulate(lines, heads, tablefmt="pipe", disable_numparse=True)
     worst = tabulate(_worst(rows, errors["configuration"]), WORST_HEADS, tablefmt="pipe", disable_numparse=True)
@@ -326,7 +356,8 @@ measurements in the same columns, through the step times that plans are made of.
 
 Errors are absolute percentage errors, median (90th percentile). Out of sample: *configuration* leaves out a fold of
 configurations (source, engine, model, weights format, accelerator, TP, EP), *model* and *hardware* all rows of one.
-Left-out fits are linear steps from the full fit.
+Left-out fits are linear steps from the full fit. *In the band* is the share of rows that lie in their 80 % band, made
+from the left-out residuals of other folds alone, where a kind has ten configurations or more.
 
 {whole}
 
@@ -338,7 +369,8 @@ overhead of a layer, a step, a sequence and a request. The logarithm of each is 
 accelerator family, both, the number format and the accelerator, drawn towards zero by priors: tight where operators
 were timed, loose where nothing was. No effect is of a model or of a source.
 
-Not fitted on, but predicted: static batches of an engine without a stated version, and rows at a latency limit.
+Engines of an earlier generation (vLLM before captured graphs, TensorRT-LLM's C++ runtime) have cards of their own; an
+unstated version is that of the model's time. Not fitted on, but predicted: rows at a latency limit.
 
 ## Where it is wrong
 
@@ -346,11 +378,11 @@ Not fitted on, but predicted: static batches of an engine without a stated versi
 
 Effects that are missing:
 
-- *Engines without captured graphs.* Static batches of 2023 were launched kernel by kernel, which holds a step at 20
-  to 40 ms, and their all-reduces ran at a tenth of today's speed. Prefill and decode steps of that time come out too
-  short.
 - *How many requests a run had.* Time to first token at a fixed concurrency holds the first burst; where a row does not
-  state the number of prompts, eight rounds are assumed.
+  state the number of prompts, eight rounds are assumed. Some runs had one.
+- *Order in closed loops.* Requests of one length end in the order in which they were prefilled. Where prompts have
+  steps of their own the loop is taken to stay in step for good; some engines lose it after a while.
+- *Kernels of one attention.* MLA and sparse attention are counted, but share their efficiencies with grouped queries.
 - *Limits of a server.* Rows at a limit do not state it; 99 % within 2 s and 200 ms is assumed.
 - *Layouts of a pipeline* are taken as balanced and without bubbles between prefill chunks.
 """
@@ -373,18 +405,12 @@ def main() -> None:
     bare = {path.stem: EfficiencyCard.model_validate(_plain(text)) for path, text in cards(shared, factors={}).items()}
     rows, _ = expressed(read(shared / "measured" / "development.csv"), catalog)
     rows = [
-        replace(one, configuration=replace(of, efficiency=bare[f"{of.hardware.name}--{of.family}"]))
+        replace(one, configuration=replace(of, efficiency=bare[f"{of.hardware.name}--{of.efficiency.engine}"]))
         for one in rows
         for of in (one.configuration,)
     ]
-    # Static batches of an engine of unknown version may be of any age; latencies at a limit depend on the limit.
-    trusted = np.array(
-        [
-            not (one.row.kind in {"prefill", "decode"} and one.row.engine_version is None)
-            and one.row.kind != "server_at_slo"
-            for one in rows
-        ]
-    )
+    # Figures at a limit depend on the limit, which is not stated.
+    trusted = np.array([one.row.kind != "server_at_slo" for one in rows])
     fit = Fit(rows, trusted)
     base, design = fit.run()
     group = fit.left_out(base, design, [configuration_key(one) for one in rows], FOLDS)
@@ -396,7 +422,6 @@ def main() -> None:
         show(name, rows, error)
     if options.dry:
         return
-    comparable = np.array([good or one.row.kind == "server_at_slo" for good, one in zip(trusted, rows, strict=True)])
     families = {name: catalog.hardware(name).family for name in catalog.names("hardware")}
     factors: dict[str, dict[str, object]] = {}
     for name, card in sorted(bare.items()):
@@ -414,12 +439,13 @@ def main() -> None:
     FACTORS.write_text(head + yaml.safe_dump(factors, sort_keys=False, default_flow_style=None, width=1000), "utf-8")
     source = "residuals of benchmarks/fit_efficiency.py, configurations left out"
     text = yaml.safe_dump(
-        {"sources": {"residuals": source}, "bands": bands(rows, np.where(comparable, fit.measured - group, np.nan))},
+        {"sources": {"residuals": source}, "bands": bands(rows, fit.measured - group)},
         sort_keys=False,
         default_flow_style=None,
         width=1000,
     )
-    ACCURACY.write_text(page(rows, errors), "utf-8")
+    coverage = covered(rows, fit.measured - group, [configuration_key(one) for one in rows])
+    ACCURACY.write_text(page(rows, errors, coverage), "utf-8")
     BANDS.write_text("# Written by benchmarks/fit_efficiency.py.\n" + text, "utf-8")
 
 

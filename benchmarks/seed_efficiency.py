@@ -36,7 +36,8 @@ def places(hardware: str, engine: str) -> Iterator[tuple[str, str]]:
 
     Same hardware before other hardware, the card's own engine before the others.
     """
-    engines = (engine, *(other for other in tables.ENGINES if other != engine))
+    first = tables.KIN.get(engine, engine)
+    engines = (first, *(other for other in tables.ENGINES if other != first))
     seen: list[str] = []
     waiting = [hardware]
     while waiting:
@@ -85,7 +86,10 @@ class Writer:
             "formats": formats,
             "collectives": collectives,
             "scale_out": {"source": "network", "basis": "assumed", "band": tables.CARRIED_BAND} | tables.SCALE_OUT,
-            "overhead": assumed | {"band": tables.OVERHEAD_BAND} | tables.OVERHEAD[engine],
+            "overhead": assumed
+            | {"band": tables.OVERHEAD_BAND}
+            | tables.OVERHEAD[engine]
+            | ({"per_layer_host": tables.LAUNCHES[engine]} if engine in tables.LAUNCHES else {}),
             "imbalance": assumed | {"band": tables.CARRIED_BAND, "experts": tables.IMBALANCE},
         }
 
@@ -155,14 +159,15 @@ class Writer:
 def collective(evidence: Evidence, hardware: str, engine: str, kind: str) -> Group:
     """Return the collective of this engine, else of another engine here, else of another accelerator's links."""
     target = tables.TARGETS[hardware]
-    engines = (engine, *(one for one in tables.ENGINES if one != engine)) if kind == "all_reduce" else ("nccl",)
+    own_name = tables.OWN_ALL_REDUCE.get(engine, tables.KIN.get(engine, engine))
+    engines = (own_name, *(one for one in tables.ENGINES if one != own_name)) if kind == "all_reduce" else ("nccl",)
     own = next((evidence.groups[key] for one in engines if (key := (hardware, one, kind)) in evidence.groups), None)
     if own is None and (hardware, "nccl", "all_reduce") in evidence.groups:
         # A ring all-reduce is a reduce-scatter and an all-gather, so its bus bandwidth is theirs too.
         nccl = evidence.groups[hardware, "nccl", "all_reduce"]
         ring = {size: Regime(nccl.one_shot[size].latency, one.bandwidth) for size, one in nccl.ring.items()}
         own = Group(nccl.source, "assumed", max(nccl.band, tables.CARRIED_BAND), ring)
-    if own is not None and (hardware, engine, kind) not in evidence.groups and kind == "all_reduce":
+    if own is not None and (hardware, own_name, kind) not in evidence.groups and kind == "all_reduce":
         own = own.carried(dict.fromkeys(own.ring, 1.0))
     if own is not None and set(tables.GROUPS) <= own.ring.keys():
         return own

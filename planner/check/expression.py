@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.check.engines import named
+from planner.check.engines import Named, named
 from planner.engine.chip import chip
 from planner.errors import InputError
 from planner.plan.subjects import checkpoint_of
 from planner.replica.candidates import Subject
-from planner.spec.catalog import Catalog, newest
+from planner.spec.catalog import Catalog, in_use, kernels, newest
 from planner.spec.efficiency import EfficiencyCard
-from planner.spec.engine import EngineVersion, tailor
+from planner.spec.engine import EngineCard, EngineVersion, tailor
 from planner.spec.hardware import HardwareCard
 from planner.spec.model import KvFormat, ModelCard, NumberFormat
 from planner.spec.observation import FIXED_BATCH, Observation
@@ -25,6 +25,9 @@ ROUNDS = 8.0
 generators send 5 to 10 by habit."""
 AMD_FP4: NumberFormat = "mxfp4"
 """What four-bit floats mean on accelerators of AMD."""
+CACHE_FP8 = ("fp8", "nvfp4")
+"""Formats of weights whose checkpoints carry scales of an FP8 cache, which engines then take by default. Published runs
+bear it out: they hold batches that a cache of 16 bits would not."""
 METRICS = {
     "fixed_concurrency": ("ttft", "tpot", "e2e_latency", "output", "total"),
     "saturated": ("output", "total"),
@@ -104,18 +107,18 @@ def express(row: Observation, catalog: Catalog) -> Expressed:
     if engine is None:
         msg = f"engine {row.engine!r} is not known"
         raise InexpressibleError(msg)
+    card = catalog.engine(engine.family)
+    known = _version(card, engine, model)
     try:
-        efficiency = catalog.efficiency(hardware.name, engine.family)
+        efficiency = catalog.efficiency(hardware.name, kernels(card, known))
     except InputError as error:
-        msg = f"no efficiency card of {engine.family} on {hardware.name}"
+        msg = f"no efficiency card of {kernels(card, known)} on {hardware.name}"
         raise InexpressibleError(msg) from error
     weights = _weights(row, model, hardware)
     if weights not in model.checkpoints and weights in {"mxfp4", "nvfp4"} and hardware.name.startswith("tpu"):
         msg = f"{weights} is not served on {hardware.name}"
         raise InexpressibleError(msg)
     layout, replicas, circulating = _layout(row, model)
-    card = catalog.engine(engine.family)
-    known = card.versions[-1] if engine.version is None else newest(card, engine.version) or card.versions[0]
     behaviour = tailor(known, hardware.memory.usable, hardware.family)
     configuration = Configuration(
         model,
@@ -124,7 +127,7 @@ def express(row: Observation, catalog: Catalog) -> Expressed:
         behaviour,
         engine.family,
         weights,
-        "fp8" if row.kv_dtype == "fp8" else "bf16",
+        _cache(row, weights),
         layout,
         replicas,
     )
@@ -133,6 +136,17 @@ def express(row: Observation, catalog: Catalog) -> Expressed:
         row.input_tokens, row.output_tokens, _spread(row), circulating, rate, _rounds(row, circulating * replicas)
     )
     return Expressed(row, configuration, load)
+
+
+def _version(card: EngineCard, engine: Named, model: ModelCard) -> EngineVersion:
+    """Behaviour of the engine: where nothing tells its age, as of the middle of the model's time, else the newest."""
+    if engine.version is not None:
+        return newest(card, engine.version) or card.versions[0]
+    if engine.dated or model.released is None or model.succeeded is None or card.versions[0].released is None:
+        return card.versions[-1]
+    first, last = (12 * int(month[:4]) + int(month[5:]) - 1 for month in (model.released, model.succeeded))
+    year, month = divmod((first + last) // 2, 12)
+    return in_use(card, f"{year:04d}-{month + 1:02d}")
 
 
 def _weights(row: Observation, model: ModelCard, hardware: HardwareCard) -> NumberFormat:
@@ -146,6 +160,13 @@ def _weights(row: Observation, model: ModelCard, hardware: HardwareCard) -> Numb
     if hardware.family.startswith("cdna"):
         return AMD_FP4
     return next((name for name in model.checkpoints if name in {"mxfp4", "nvfp4"}), "nvfp4")
+
+
+def _cache(row: Observation, weights: NumberFormat) -> KvFormat:
+    """Format of the KV cache: where nothing is said, that which goes with the checkpoint."""
+    if row.kv_dtype is None:
+        return "fp8" if weights in CACHE_FP8 else "bf16"
+    return "fp8" if row.kv_dtype == "fp8" else "bf16"
 
 
 def _layout(row: Observation, model: ModelCard) -> tuple[tuple[int, int, int, int], int, float]:

@@ -158,8 +158,12 @@ def single(
 
     """
     settings = settings or Settings()
+    # Who asks about a replica means the engine of today, and the cache that it takes without a flag.
+    newest = catalog.engine(base.engine).versions[-1].since
+    meant = {"engine_version": base.engine_version or newest, "kv_dtype": base.kv_dtype or "bf16"}
+    asked = base.model_copy(update=meant)
     try:
-        one = settings.on(express(base, catalog))
+        one = settings.on(express(asked, catalog))
     except InexpressibleError as reason:
         raise InputError.of(str(reason), value=base.model) from reason
     replicas = _replicas(one)

@@ -76,6 +76,8 @@ class Machine:
     """(layers, cost of one layer) by layer group."""
     dispatch: str
     """How tokens reach experts on other ranks: ``all_gather`` or ``all_to_all``."""
+    graphs: int
+    """Most tokens of a step that a captured graph serves."""
 
 
 def machine(
@@ -85,11 +87,12 @@ def machine(
     layouts: "Layouts",
     chip: "Chip",
     engine: "Parallelism",
+    graphs: int = 0,
 ) -> Machine:
-    """Count all operators of ``model`` for every layout, legal or not."""
+    """Count all operators of ``model`` for every layout, legal or not; graphs hold steps of up to ``graphs`` tokens."""
     linear, routed, top = operators(model, weights, checkpoint, layouts)
     attention = tuple((group.count, cost(group.attention, layouts.tp, chip.kv)) for group in model.layers)
-    return Machine(model, chip, layouts, linear, routed, top, attention, engine.dispatch)
+    return Machine(model, chip, layouts, linear, routed, top, attention, engine.dispatch, graphs)
 
 
 def column(values: "Floats | Ints") -> "Floats":
@@ -202,6 +205,10 @@ def body(m: Machine, tokens: "Floats") -> tuple[OperatorTime, ...]:
     fixed = m.model.depth * m.chip.overhead.per_layer + m.chip.overhead.per_step
     none = np.zeros(1)
     times.append(OperatorTime("engine overhead", none, none, none, np.full(1, fixed), m.chip.overhead.band))
+    # The host launches while the accelerator works, so only what it is late adds.
+    host = np.where(tokens > m.graphs, m.model.depth * m.chip.overhead.per_layer_host, 0.0)
+    late = np.maximum(host - total(tuple(times[:-1])), 0.0)
+    times.append(OperatorTime("kernel launches", none, none, none, late, m.chip.overhead.band))
     return tuple(times)
 
 

@@ -6,8 +6,10 @@ that keeps b decoding, Little's law closes the loop:
 .. math:: N = \lambda(b) \, TTFT(b) + b
 
 (J. D. C. Little, *A Proof for the Queuing Formula L = lambda W*, Operations Research 1961). The first N requests come
-at once and wait for each other's prefill: the first burst. Where all requests have the same length, those that were
-prefilled together end together, so their successors come together too.
+at once and wait for each other's prefill: the first burst. Where all requests have the same length, order lasts. In
+mixed steps those that were prefilled one after the other end a step apart; a successor comes while the prompt before it
+is in its step, and waits for that. Where prompts have steps of their own, all begin to decode at once, end at once, and
+every round is a burst.
 """
 
 from dataclasses import dataclass
@@ -48,8 +50,8 @@ class Loop:
         return part * self.burst + (1.0 - part) * self.ttft
 
 
-def _first(rows: "Rows", work: "Prefill", circulating: "Floats", together: "Floats", *, even: bool) -> "Floats":
-    """Time to first token at each batch of the grid in the steady state, (n, g) [s]; ``together`` (n,) share a step."""
+def _first(rows: "Rows", work: "Prefill", circulating: "Floats", *, even: bool) -> "Floats":
+    """Time to first token at each batch of the grid in the steady state, (n, g) [s]."""
     op = rows.op
     step = op.pairs.step[op.pair]
     served = op.pairs.served[op.pair]
@@ -62,9 +64,8 @@ def _first(rows: "Rows", work: "Prefill", circulating: "Floats", together: "Floa
     # Poisson arrivals see half a prefill more for each in the queue (M/D/1); one request alone never waits.
     wait = others * load * served / (2.0 * (1.0 - load))
     if even:
-        # Prompts that were prefilled in one step end together, and come again within a step or two: on average half of
-        # those that share its steps are done before one, or with it.
-        wait = np.maximum(wait, (column(together) - 1.0) * served / 2.0)
+        # The first two of the order find no prompt before them.
+        wait = np.maximum(wait, np.maximum(1.0 - 2.0 / np.maximum(column(circulating), 1.0), 0.0) * mean)
     return rows.handling + mean + (1.0 - load) * step / 2.0 * others + wait
 
 
@@ -88,9 +89,10 @@ def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool
         raise ValueError("a closed loop needs prefill")
     fresh = float(rows.traffic.input.share @ rows.traffic.fresh)
     most = np.maximum(circulating, 1.0)
-    together = np.minimum(np.maximum(np.floor(budget * work.lanes / fresh), 1.0), most)
+    # Prompts of one burst share steps in mixed ones; where they have steps of their own, each is taken as it comes.
+    together = np.minimum(np.maximum(np.floor(budget * work.lanes / fresh), 1.0) if rows.mixed else work.lanes, most)
     rate = op.pairs.rate[op.pair]
-    first = _first(rows, work, circulating, together, even=even)
+    first = _first(rows, work, circulating, even=even)
     held = np.maximum.accumulate(rate * first + BATCHES, axis=1)
     batch = np.minimum(inverse_rows(held, BATCHES, circulating), np.minimum(op.batch_limit, BATCHES[-1]))
     # Below one request on average the loop is that one request, in prefill for part of the time.
@@ -105,9 +107,16 @@ def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool
     # Who finds no place to decode waits for one (Little's law once more).
     waiting = np.maximum(circulating - batch - ends * ttft, 0.0)
     ttft = ttft + np.where(batch >= op.batch_limit - 1e-9, waiting / ends, 0.0)
+    each = tpot(step, stall, ends)
     inside = np.minimum(circulating, np.maximum(op.batch_limit, 1.0))
-    burst = rows.handling + served * (inside + np.minimum(together, inside)) / 2.0
+    mean, whole = served * (inside + np.minimum(together, inside)) / 2.0, served * inside
+    if even and not rows.mixed:
+        batch = np.minimum(inside, BATCHES[-1])
+        step = spot(batch).pick(op.pairs.step, op.pair)
+        each = step + (whole - mean) / max(rows.steps, 1.0)
+        ends = inside / (rows.handling + whole + rows.steps * step)
+        ttft = circulating / ends - rows.steps * each
     # Those beyond the places wait for the first to end.
     beyond = np.maximum(circulating - inside, 0.0)
-    burst = burst + beyond / most * (beyond / 2.0 / ends + rows.steps * step)
-    return Loop(batch, ends, tpot(step, stall, ends), ttft, burst)
+    burst = rows.handling + mean + beyond / most * (beyond / 2.0 / ends + rows.steps * step)
+    return Loop(batch, ends, each, ttft, burst)

@@ -41,7 +41,7 @@ def _calls(m: Machine) -> list[int]:
     reduced = (1 if m.model.parallel_block else 2) * m.model.depth + 1 - (sparse if dp > 1 else 0)
     # With data-parallel attention every sparse layer dispatches and combines instead.
     collectives = (reduced if tp > 1 else 0) + (2 * sparse if dp > 1 else 0) + pp - 1
-    return [*(op.layers for op in m.linear), *(op.layers for op in m.routed), collectives, 1]
+    return [*(op.layers for op in m.linear), *(op.layers for op in m.routed), collectives, 1, m.model.depth]
 
 
 def _operators(times: Iterable[tuple[Times, int, Floats]]) -> tuple[OperatorTime, ...]:

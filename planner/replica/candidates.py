@@ -98,7 +98,8 @@ class Replicas:
 def single(subject: Subject, layouts: lay.Layouts) -> Machine:
     """Count the operators of a subject in given layouts."""
     parallel = subject.engine.parallelism
-    return machine(subject.model, subject.chip.weights, subject.checkpoint, layouts, subject.chip, parallel)
+    graphs = subject.engine.scheduling.graph_batch
+    return machine(subject.model, subject.chip.weights, subject.checkpoint, layouts, subject.chip, parallel, graphs)
 
 
 def axes(engine: "EngineVersion", role: Role) -> tuple[list[int], list[int]]:

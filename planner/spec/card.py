@@ -30,6 +30,9 @@ SourceKey = Annotated[str, SourceMark(), Field(min_length=1, examples=[ASSUMED])
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=80, examples=["orbit"])]
 """Name of a document: lower-case letters, digits, dots and hyphens."""
 
+Month = Annotated[str, Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$", examples=["2023-07"])]
+"""A month, so that later ones compare greater."""
+
 
 class Card(BaseModel):
     """A document, or a part of one: frozen, without unknown keys, without infinities."""

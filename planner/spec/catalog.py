@@ -61,7 +61,8 @@ def resolve(scenario: Scenario, catalog: Catalog, path: Path | None = None) -> C
             desk.note(place, _listed_twice(inventory.hardware, accelerator), shorten(inventory.hardware))
             continue
         hardware[accelerator.name] = accelerator
-        efficiency = desk.efficiency(place, accelerator, engine) if engine is not None else None
+        driver = kernels(engine, behaviour) if engine is not None and behaviour is not None else None
+        efficiency = desk.efficiency(place, accelerator, driver) if driver is not None else None
         if efficiency is not None:
             efficiencies[accelerator.name] = efficiency
     models: dict[str, ModelCard] = {}
@@ -140,14 +141,14 @@ class _Desk:
                     self.faults.append(fault)
             return None
 
-    def efficiency(self, location: Location, hardware: HardwareCard, engine: EngineCard) -> EfficiencyCard | None:
+    def efficiency(self, location: Location, hardware: HardwareCard, engine: str) -> EfficiencyCard | None:
         """Return the efficiencies of an engine on an accelerator."""
         names = self.catalog.names("efficiency")
-        if f"{hardware.name}--{engine.name}" in names:
-            return self.fetch(location, lambda: self.catalog.efficiency(hardware.name, engine.name))
-        served = [name.split("--")[0] for name in names if name.endswith(f"--{engine.name}")]
+        if f"{hardware.name}--{engine}" in names:
+            return self.fetch(location, lambda: self.catalog.efficiency(hardware.name, engine))
+        served = [name.split("--")[0] for name in names if name.endswith(f"--{engine}")]
         known = ", ".join(served[:12]) or "no hardware yet"
-        problem = f"no efficiency card says how fast {engine.name} is on {hardware.name!r}; there are some for {known}"
+        problem = f"no efficiency card says how fast {engine} is on {hardware.name!r}; there are some for {known}"
         self.note(location, problem, shorten(hardware.name))
         return None
 
@@ -186,6 +187,17 @@ class _Desk:
         interactive = [work.name for work in scenario.workloads if work.promise.deadline is None]
         for index, name, value, problem in misfits(scenario.budgets, interactive):
             self.note(("budgets", index, name), problem, value)
+
+
+def kernels(engine: EngineCard, version: EngineVersion) -> str:
+    """Name of the engine whose efficiency cards hold for a version."""
+    return version.efficiency or engine.name
+
+
+def in_use(engine: EngineCard, month: str) -> EngineVersion:
+    """Return the newest version that is known to be out by a month, such as ``2023-11``; the oldest where none is."""
+    out = [listed for listed in engine.versions if listed.released is not None and listed.released <= month]
+    return max(out, key=lambda listed: version_key(listed.since), default=engine.versions[0])
 
 
 def newest(engine: EngineCard, version: str) -> EngineVersion | None:

@@ -131,6 +131,9 @@ class Overhead(Fit):
     """Scheduler, sampling and graph launch of one step [s]."""
     per_sequence: Seconds = Field(ge=0)
     """Scheduler, sampling and detokenisation of one sequence in a step [s]."""
+    per_layer_host: Seconds = Field(default=0.0, ge=0)
+    """Host's time to launch the kernels of one layer one by one [s]: no step that is not captured in a graph is faster
+    than the launches of all layers."""
     per_prefill: Seconds = Field(ge=0)
     """Request handling from arrival to the first step, and back to the client [s]."""
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from planner.spec.card import Card, Name, Sourced
+from planner.spec.card import Card, Month, Name, Sourced
 from planner.units import Bytes, Seconds
 
 
@@ -20,8 +20,8 @@ class Scheduling(Sourced):
     """Default for the most sequences that decode together."""
     admission: Literal["optimistic", "reserve"]
     """Admit while blocks last and recompute when they run out; or reserve input + largest output at once."""
-    graph_batch: PositiveInt
-    """Largest decode batch that a captured graph serves."""
+    graph_batch: int = Field(ge=0)
+    """Largest decode batch that a captured graph serves; 0 where none is captured."""
     chunked: bool = True
     """Whether a prompt that exceeds what is left of the budget is cut by default, rather than made to wait."""
 
@@ -101,6 +101,10 @@ class EngineVersion(Card):
 
     since: str = Field(pattern=r"^\d+(\.\d+)*$", examples=["0.11.0"])
     """First version that behaves so."""
+    released: Month | None = None
+    """Month of its release, where it tells which version an old measurement was taken on."""
+    efficiency: Name | None = None
+    """Engine whose efficiency cards hold for these versions; the card's own where absent."""
     scheduling: Scheduling
     caching: Caching
     reserve: Reserve

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from planner.spec.card import Card, Name, Sourced, SourceKey
+from planner.spec.card import Card, Month, Name, Sourced, SourceKey
 
 NumberFormat = Literal["bf16", "fp8", "int8", "int4", "mxfp4", "nvfp4"]
 """A number format of weights. ``bf16`` stands for every 16-bit float."""
@@ -194,6 +194,11 @@ class ModelCard(Card):
     """Name for people."""
     repositories: tuple[str, ...] = ()
     """Names on the Hugging Face hub that mean this shape, the main one first."""
+    released: Month | None = None
+    """Month of its release, where the model has been succeeded."""
+    succeeded: Month | None = None
+    """Month in which a model of its size took its place, where one did: measurements that state no engine version are
+    taken as from the middle of the time between."""
     sources: dict[str, str] = Field(min_length=1)
     """Documents that the card's numbers were read from."""
     dimensions: SourceKey

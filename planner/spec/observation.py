@@ -73,7 +73,7 @@ class Observation(BaseModel):
     weights_dtype: Annotated[WeightsName | None, BeforeValidator(_lower), BeforeValidator(_blank)] = None
     """Absent: the checkpoint's own."""
     kv_dtype: Annotated[Literal["bf16", "fp16", "fp8"] | None, BeforeValidator(_lower), BeforeValidator(_blank)] = None
-    """Absent: 16 bits."""
+    """Absent: FP8 where the weights are in FP8 or NVFP4, else 16 bits."""
     hardware: str
     """Name of a hardware card."""
     accelerators: Count = None
