@@ -58,7 +58,10 @@ NOISE = {"ttft": 0.4, "tpot": 0.12, "prefill_time": 0.15, "decode_step_time": 0.
 """Expected spread of the logarithm by metric; 0.2 for all others."""
 BUMP = 0.05
 FOLDS = 12
-ROUNDS = 7
+ROUNDS = 6
+HALVINGS = 4
+LOST = 3.0
+"""Error that a row counts with where a step would not let it fit in memory."""
 LONGEST = 0.6
 FEWEST = 40
 """Rows that a band must come from; below it a wider circle is taken."""
@@ -222,6 +225,23 @@ class Fit:
         right = (matrix * weight[:, np.newaxis]).T @ (error[used] + matrix @ self.effects.value)
         return np.asarray(np.linalg.solve(normal, right))
 
+    def cost(self, used: Bools) -> float:
+        """Return what the fit lessens: residuals of Cauchy's kind, and the distance of the effects from zero."""
+        error = (self.measured - self.predicted())[used]
+        noise = self.noise[used]
+        rows = 4.5 * self.share[used] * np.log1p((np.where(np.isfinite(error), error, LOST) / noise / 3.0) ** 2)
+        return float(rows.sum() + self.effects.precision @ self.effects.value**2 / 2.0)
+
+    def move(self, step: Floats, used: Bools) -> None:
+        """Go a step, or half of it as often as it does not help."""
+        start, before = self.effects.value, self.cost(used)
+        for _ in range(HALVINGS):
+            self.effects.value = start + step
+            if self.cost(used) < before:
+                return
+            step = step / 2.0
+        self.effects.value = start
+
     def run(self) -> "tuple[Floats, Floats]":
         """Fit; returns the last predictions and the design there."""
         for number in range(ROUNDS):
@@ -229,7 +249,7 @@ class Fit:
             used = np.isfinite(base) & self.trusted
             error = self.measured - base
             wanted = self.solved(self.design(base), error, used)
-            self.effects.value = self.effects.value + np.clip(wanted - self.effects.value, -LONGEST, LONGEST)
+            self.move(np.clip(wanted - self.effects.value, -LONGEST, LONGEST), used)
             print(f"round {number + 1}: median |error| before {np.median(np.abs(error[used])):.4f}", flush=True)
         base = self.predicted()
         return base, self.design(base)
@@ -276,17 +296,25 @@ def covered(rows: Sequence[Expressed], residual: Floats, labels: Sequence[object
 
 
 def bands(rows: Sequence[Expressed], residual: Floats) -> list[dict[str, object]]:
-    """Bands from residuals of left-out rows: by family and kind of model, by family, and for all."""
+    """Bands from residuals of left-out rows: by family and kind of model, by family, and for all.
+
+    Rows of one configuration err together, so configurations are what is counted when the level is raised for how few
+    they are: (n + 1) / n of it, as split conformal bands do (Lei et al., JASA 2018, section 2.2).
+    """
     found: dict[tuple[str, str, str | None, bool | None], list[float]] = {}
+    among: dict[tuple[str, str, str | None, bool | None], set[object]] = {}
     for one, value in zip(rows, residual.tolist(), strict=True):
         if np.isfinite(value):
             of = one.configuration
             for family, kind in ((of.hardware.family, of.model.sparse), (of.hardware.family, None), (None, None)):
-                found.setdefault((one.row.kind, figure(one.row.metric), family, kind), []).append(value)
+                circle = one.row.kind, figure(one.row.metric), family, kind
+                found.setdefault(circle, []).append(value)
+                among.setdefault(circle, set()).add(configuration_key(one))
     out = []
     for key, some in sorted(found.items(), key=lambda item: (item[0][:2], item[0][2] is None, str(item[0][2:]))):
         if len(some) >= FEWEST or key[2] is None:
-            low, high = np.exp(np.percentile(some, [10.0, 90.0]))
+            level = min(90.0 * (1.0 + 1.0 / len(among[key])), 100.0)
+            low, high = np.exp(np.percentile(some, [100.0 - level, level]))
             low, high = min(low, 1.0), max(high, 1.0)  # a prediction lies in its own band
             entry: dict[str, object] = {"kind": key[0], "metric": key[1]}
             entry |= {"family": key[2]} if key[2] else {}

@@ -167,7 +167,7 @@ def collective(evidence: Evidence, hardware: str, engine: str, kind: str) -> Gro
         nccl = evidence.groups[hardware, "nccl", "all_reduce"]
         ring = {size: Regime(nccl.one_shot[size].latency, one.bandwidth) for size, one in nccl.ring.items()}
         own = Group(nccl.source, "assumed", max(nccl.band, tables.CARRIED_BAND), ring)
-    if own is not None and (hardware, own_name, kind) not in evidence.groups and kind == "all_reduce":
+    if own is not None and (hardware, engine, kind) not in evidence.groups and kind == "all_reduce":
         own = own.carried(dict.fromkeys(own.ring, 1.0))
     if own is not None and set(tables.GROUPS) <= own.ring.keys():
         return own

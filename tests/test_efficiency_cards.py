@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from planner.spec.card import read_document
+from planner.spec.catalog import kernels as driver
 from planner.spec.efficiency import Collective, EfficiencyCard, Fit, FormatBlock
 from planner.spec.engine import EngineCard
 from planner.spec.hardware import ComputeFormat, HardwareCard
@@ -55,7 +56,8 @@ def test_a_card_names_an_accelerator_and_an_engine_that_exist(path: Path) -> Non
     card = read_document(path, EfficiencyCard)
     assert path.stem == f"{card.hardware}--{card.engine}"
     assert read_document(ROOT / "hardware" / f"{card.hardware}.yaml", HardwareCard).name == card.hardware
-    assert read_document(ROOT / "hardware" / "engines" / f"{card.engine}.yaml", EngineCard).name == card.engine
+    engines = [read_document(path, EngineCard) for path in (ROOT / "hardware" / "engines").glob("*.yaml")]
+    assert card.engine in {driver(engine, version) for engine in engines for version in engine.versions}
 
 
 @every_card

@@ -11,10 +11,13 @@ def divide(total: float, used: Sequence[float]) -> list[float]:
     >>> divide(12.0, [1.0, 2.0])
     [4.0, 8.0]
     """
-    whole = sum(used)
-    if whole <= 0.0:
+    largest = max(used, default=0.0)
+    if largest <= 0.0:
         return [total / len(used)] * len(used)
-    return [total * part / whole for part in used]
+    # Shares of the largest keep their digits where the amounts themselves are too small to.
+    parts = [part / largest for part in used]
+    whole = sum(parts)
+    return [total * part / whole for part in parts]
 
 
 def per_successful_task(per_request: float, calls: int, success: float) -> float | None:

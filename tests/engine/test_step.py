@@ -206,7 +206,7 @@ def test_one_accelerator_has_no_network(driven: Driven, name: str) -> None:
 
 def test_a_parallel_block_is_reduced_once(driven: Driven) -> None:
     both = CARDS["palm-540b"], CARDS["palm-540b"].model_copy(update={"parallel_block": False})
-    once, twice = (body(of(card, driven()), np.array([64.0]))[-2].network[3, 0] for card in both)
+    once, twice = (body(of(card, driven()), np.array([64.0]))[-3].network[3, 0] for card in both)
     assert once / twice == pytest.approx((118 + 1) / (2 * 118 + 1))
 
 
@@ -215,7 +215,7 @@ def test_a_replica_over_two_nodes_pays_for_the_links_between_them(driven: Driven
     layouts = Layouts.of([(8, 2, 1, 1), (4, 2, 1, 1), (1, 1, 16, 16), (1, 1, 8, 8)])
     slow = replace(chip, scale_out_link=chip.scale_out_link / 10)
     card = CARDS["qwen3-30b-a3b"]
-    near, far = (body(of(card, one, layouts), np.array([64.0]))[-2].network[:, 0] for one in (chip, slow))
+    near, far = (body(of(card, one, layouts), np.array([64.0]))[-3].network[:, 0] for one in (chip, slow))
     assert (far > near).tolist() == [True, False, True, False]
 
 
@@ -223,13 +223,13 @@ def test_all_to_all_sends_each_token_to_its_experts(driven: Driven) -> None:
     card, layouts = CARDS["qwen3-30b-a3b"], Layouts.of([(1, 1, 8, 8), (8, 1, 1, 8)])
     pairs = Parallelism(source="assumed", dispatch="all_to_all")
     m = machine(card, "bf16", PLAIN, layouts, driven(), pairs)
-    times = body(m, np.array([1e5, 2e5]))[-2].network
+    times = body(m, np.array([1e5, 2e5]))[-3].network
     collective = driven().collectives.all_to_all.ring[8]
     # Of 48 layers: dispatch and combine of 8 copies of a token of 2,048 in 16 bits, 7 of 8 of them elsewhere.
     each = 2 * (collective.latency + 7 / 8 * 8 * 2048 * 2 * 1e5 / collective.bandwidth)
     assert times[0, 0] == pytest.approx(48 * each)
     # Without data-parallel attention every rank has all tokens, so nothing is dispatched.
-    gathered = body(of(card, driven(), layouts), np.array([1e5, 2e5]))[-2].network
+    gathered = body(of(card, driven(), layouts), np.array([1e5, 2e5]))[-3].network
     np.testing.assert_array_equal(times[1], gathered[1])
 
 
