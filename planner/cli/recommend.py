@@ -12,6 +12,9 @@ def recommend(
     form: FormOption = "terminal",
     explain: Annotated[bool, typer.Option("--explain", help="Show where the time goes, and why.")] = False,
     objective: Annotated[Objective, typer.Option("--objective", help="Minimise this (maximise goodput).")] = "cost",
+    confident: Annotated[
+        bool, typer.Option("--confident", help="Plan with step times at the long end of their 80 % band.")
+    ] = False,
     output: OutputOption = None,
     cards: CardsOption = None,
 ) -> None:
@@ -19,6 +22,8 @@ def recommend(
 
     Exit status: 0 a plan within all budgets; 1 no such plan, or a budget is missed; 2 the input is at fault.
     """
+    from dataclasses import replace
+
     from planner.cli.case import load
     from planner.cli.output import look, write
 
@@ -26,6 +31,6 @@ def recommend(
     from planner.plan.recommend import recommend as plan
     from planner.report.render import render
 
-    answer = plan(case, objective=objective)
+    answer = plan(replace(case, confident=confident), objective=objective)
     write(render(answer, form, explain=explain, **look(output)), output)
     raise typer.Exit(0 if answer.feasible and answer.within_budgets else 1)

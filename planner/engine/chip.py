@@ -1,6 +1,6 @@
 """One accelerator as one engine drives it with one pair of number formats: peaks times what is reached of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from planner.spec.efficiency import (
@@ -70,6 +70,33 @@ class Chip:
     imbalance: Imbalance
     assumed: tuple[str, ...]
     """Groups of numbers that are not measured on this hardware and engine."""
+
+
+def slowed(chip: Chip, factor: float) -> Chip:
+    """Return a chip on which every pass takes ``factor`` times as long: rates divided, fixed costs multiplied.
+
+    The links between nodes stay as they are where KV moves over them; only the engine's own times are in question.
+
+    """
+    if factor == 1.0:
+        return chip
+    kernels = {
+        name: getattr(chip, name).model_copy(update={"kernel": getattr(chip, name).kernel * factor})
+        for name in ("gemm", "half", "prefill_attention", "decode_attention")
+    }
+    fixed = {name: getattr(chip.experts, name) * factor for name in ("kernel", "per_expert")}
+    own = {
+        name: getattr(chip.overhead, name) * factor for name in type(chip.overhead).model_fields if name[:4] == "per_"
+    }
+    return replace(
+        chip,
+        **{name: getattr(chip, name) / factor for name in ("peak", "half_peak", "attention_peak", "experts_peak")},
+        **kernels,
+        bandwidth=chip.bandwidth / factor,
+        experts=chip.experts.model_copy(update=fixed),
+        collectives=chip.collectives.slowed(factor),
+        overhead=chip.overhead.model_copy(update=own),
+    )
 
 
 UNITS: "dict[str, ComputeFormat]" = {"fp8": "fp8", "fp8_block": "fp8", "int8": "int8", "mxfp4": "fp4", "nvfp4": "fp4"}

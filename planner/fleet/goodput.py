@@ -107,8 +107,11 @@ def shares(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) 
     return shares_in(rows, *states(rows, replicas, scale, load), scale)
 
 
-def shares_in(rows: Rows, seen: "Floats", state: Steady, scale: float = 1.0) -> "Floats":
-    """Share of each workload that meets both limits, (n, workloads), over states (p,) seen as :func:`states` gives."""
+def shares_in(rows: Rows, seen: "Floats", state: Steady, scale: float = 1.0, first: float = 1.0) -> "Floats":
+    """Share of each workload that meets both limits, (n, workloads), over states (p,) seen as :func:`states` gives.
+
+    Times to first token are ``first`` times as long beside that.
+    """
     traffic, n = rows.traffic, len(rows.stages)
     transfer = rows.transfer if len(rows.transfer) == 1 else np.tile(rows.transfer, (len(seen), 1))
     out = np.zeros((n, len(traffic.workloads)))
@@ -116,7 +119,7 @@ def shares_in(rows: Rows, seen: "Floats", state: Steady, scale: float = 1.0) -> 
         share, part, output = workload_bins(traffic, index)
         met = np.ones(len(seen) * n)
         if rows.work is not None and work.ttft is not None:
-            met = met * ttft_share(state, work.ttft / scale, share, part, transfer / scale)
+            met = met * ttft_share(state, work.ttft / scale / first, share, part, transfer / scale)
         if rows.decodes and work.tpot is not None:
             met = met * tpot_share(state, work.tpot / scale, output)
         if rows.work is None:

@@ -103,9 +103,12 @@ def _spread(below: Callable[[Floats], Floats], mean: float, percentile: float, s
     return Spread(mean * scale, tuple(float(value) for value in found[:-1]), float(found[-1]))
 
 
-def joint(stages: "tuple[Stage, ...]", scale: float = 1.0, rate: float = 1.0) -> Floats:
-    """Share of each workload that meets both limits in all stages, (workloads,); times and rates that much larger."""
+def joint(stages: "tuple[Stage, ...]", scale: float = 1.0, rate: float = 1.0, first: float = 1.0) -> Floats:
+    """Share of each workload that meets both limits in all stages, (workloads,); times and rates that much larger.
+
+    Times to first token are ``first`` times as long beside that.
+    """
     out: Floats = np.ones(len(stages[0].rows.traffic.workloads))
     for stage in stages:
-        out = out * shares_in(stage.rows, *lives(stage, scale, rate), scale)[0]
+        out = out * shares_in(stage.rows, *lives(stage, scale, rate), scale, first)[0]
     return out

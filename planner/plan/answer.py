@@ -187,6 +187,8 @@ class RunnerUp(Part):
     delta: float
     """Its objective minus that of the plan."""
     changes: tuple[str, ...]
+    probability: float
+    """Probability that it is the cheaper one once true step times are known."""
 
 
 class Sensitivity(Part):

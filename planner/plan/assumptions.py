@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from planner.fleet.goodput import WINDOW
 from planner.fleet.waiting import SHORTEST_QUEUE
 from planner.plan.answer import Assumption
+from planner.plan.certainty import KIND
 from planner.plan.describe import Service
 from planner.spec.catalog import Case
 from planner.spec.hardware import HardwareCard
@@ -45,7 +46,19 @@ def assumptions(case: Case, services: Sequence[Service]) -> tuple[Assumption, ..
     ]
     for stock in case.scenario.cluster.inventory:
         out += _card(case.hardware[stock.hardware])
+    if case.confident:
+        note = "--confident: the 90th percentile of what was measured over what is predicted"
+        out.append(Assumption(name="step times", value="long end of their band", unit="", source=note))
     seen: set[str] = set()
+    for service in services:
+        of = service.offer.pools[0].replicas.subject
+        family, kind = case.hardware[service.offer.hardware].family, "a sparse" if of.model.sparse else "a dense"
+        text = f"band of step times of {kind} model on {family}"
+        if text not in seen and not case.bands.measured(KIND, "tpot", family):
+            seen.add(text)
+            low, high = case.bands.of(KIND, "tpot", family, sparse=of.model.sparse)
+            source = "no engine was measured on this family: the band is that of families left out of the fit"
+            out.append(Assumption(name=text, value=f"{low:g} to {high:g}", unit="", source=source))
     for service in services:
         for pool in service.pools:
             chip = pool.choice.replicas.subject.chip

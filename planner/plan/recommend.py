@@ -17,10 +17,11 @@ from planner.plan.answer import (
 )
 from planner.plan.assumptions import assumptions
 from planner.plan.budgets import check_budgets
+from planner.plan.certainty import Certainty, better, certainty
 from planner.plan.describe import Placed, Service, costs, failure_part, headroom, kv_part, pool_part, signals
 from planner.plan.offers import Offer
 from planner.plan.options import Choice, Shortfall, Stock
-from planner.plan.predict import interactive, point, run
+from planner.plan.predict import interactive, run
 from planner.plan.predicted import Predicted
 from planner.plan.scaling import largest_multiple
 from planner.plan.search import Search, options, pool_key, search, stocks
@@ -103,12 +104,17 @@ def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -
 
 
 def _predicted(case: Case, service: Service, member: Member) -> Predicted:
-    deadline = not service.offer.group.interactive
-    width = max(point(pool.choice, deadline=deadline).band for pool in service.pools)
+    sure = _sure(case, service.offer)
     if member.interactive:
-        return interactive(service.offer, member, width)
+        return interactive(service.offer, member, sure)
     stock = next(one for one in case.scenario.cluster.inventory if one.hardware == service.offer.hardware)
-    return run(service.offer, member, subject(case, stock, [member]), width)
+    return run(service.offer, member, subject(case, stock, [member]), sure.step)
+
+
+def _sure(case: Case, offer: Offer) -> Certainty:
+    """Return what is known of the times of an offer."""
+    model, family = offer.pools[0].replicas.subject.model, case.hardware[offer.hardware].family
+    return certainty(case.bands, family, model, confident=case.confident)
 
 
 def _workload(
@@ -170,7 +176,7 @@ def _answer(
         cluster=cluster,
         workloads=plans,
         candidates=Candidates(tried=found.count.tried, rejected=dict(found.count.rejected)),
-        runner_up=_second(found, choice, second),
+        runner_up=_second(case, found, choice, second),
         sensitivities=swings,
         infeasible=tuple(problems),
         assumptions=assumptions(case, services),
@@ -197,11 +203,35 @@ def _cluster(services: Sequence[Service], stock: Sequence[Stock], choice: Choice
     )
 
 
-def _second(found: Search, choice: Choice | None, second: tuple[Choice, float] | None) -> RunnerUp | None:
+def _second(case: Case, found: Search, choice: Choice | None, second: tuple[Choice, float] | None) -> RunnerUp | None:
     if choice is None or second is None:
         return None
     other, delta = second
     before = {found.offers[index].kind for index in choice.options}
     changes = tuple(found.offers[index].kind for index in other.options if found.offers[index].kind not in before)
     noise = abs(delta) <= NOISE * abs(other.objective)
-    return RunnerUp(objective=other.objective, delta=0.0 if noise else delta, changes=changes)
+    apart = [
+        [found.offers[index] for index in mine.options if index not in its.options]
+        for mine, its in ((choice, other), (other, choice))
+    ]
+    spreads = {_subject(offer): _sure(case, offer).step.spread for offers in apart for offer in offers}
+    costs: list[dict[str, float]] = [{}, {}]
+    for cost, offers in zip(costs, apart, strict=True):
+        for offer in offers:
+            cost[_subject(offer)] = cost.get(_subject(offer), 0.0) + offer.accelerators * _price(case, offer)
+    return RunnerUp(
+        objective=other.objective,
+        delta=0.0 if noise else delta,
+        changes=changes,
+        probability=better(costs[0], costs[1], spreads),
+    )
+
+
+def _subject(offer: Offer) -> str:
+    """Name what shares its errors: a model in its formats on one kind of accelerator."""
+    of = offer.pools[0].replicas.subject
+    return f"{of.model.name} {of.chip.weights} {of.chip.kv} {offer.hardware}"
+
+
+def _price(case: Case, offer: Offer) -> float:
+    return next(one.price for one in stocks(case) if one.hardware == offer.hardware)

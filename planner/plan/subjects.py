@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
-from planner.engine.chip import chip
+from planner.engine.chip import chip, slowed
+from planner.plan.certainty import KIND
 from planner.replica.candidates import Subject
 from planner.spec.catalog import Case
 from planner.spec.engine import tailor
@@ -110,6 +111,8 @@ def subject(case: Case, stock: Inventory, of: Sequence[Member]) -> Subject:
         block=checkpoint.block is not None,
         scale_out=stock.scale_out,
     )
+    if case.confident:
+        accelerator = slowed(accelerator, case.bands.of(KIND, "tpot", hardware.family, sparse=model.sparse)[1])
     traffic = blend([member.numbers for member in of])
     behaviour = tailor(case.behaviour, hardware.memory.usable, hardware.family)
     return Subject(model, checkpoint, accelerator, behaviour, traffic, spec.adapters)

@@ -145,6 +145,7 @@ def _rest(answer: Recommendation, where: str) -> Facts:
     tried = phrases.tallied(answer.candidates.rejected, SHOWN)
     rows = [
         ("Today", _today(answer.workloads)) if _today(answer.workloads) else None,
+        ("Holds", cell(_holds(answer.workloads))) if answer.workloads else None,
         ("Node lost", cell(_failure(answer.workloads))) if answer.workloads else None,
         ("Runner-up", cell(_runner_up(answer))) if answer.feasible else None,
         ("Flips at", cell(_flips(answer))) if answer.feasible else None,
@@ -153,6 +154,13 @@ def _rest(answer: Recommendation, where: str) -> Facts:
         ("Assumed", cell(f"{plural(len(answer.assumptions), 'input')}, {where}", Tone.QUIET)),
     ]
     return Facts(tuple(row for row in rows if row is not None))
+
+
+def _holds(plans: tuple[WorkloadPlan, ...]) -> str:
+    """Say how likely each promise holds, given the bands."""
+    known = [(plan.name, plan.predicted.promise_probability) for plan in plans]
+    words = [f"{name} {percent(chance)}" for name, chance in known if chance is not None]
+    return f"with a probability of {', '.join(words)}, given the bands" if words else "not judged"
 
 
 def _failure(plans: tuple[WorkloadPlan, ...]) -> str:
@@ -175,7 +183,8 @@ def _runner_up(answer: Recommendation) -> str:
         return f"as good: {'; '.join(other.changes) or 'the same pools'}"
     base = other.objective - other.delta
     worse = f"{number(abs(other.delta / base) * 100)} % worse" if base else f"worse by {number(abs(other.delta))}"
-    return f"{worse}: {'; '.join(other.changes) or 'the same pools'}"
+    chance = f", cheaper after all with {percent(other.probability)}" if other.probability > 0.0 else ""
+    return f"{worse}{chance}: {'; '.join(other.changes) or 'the same pools'}"
 
 
 def _flips(answer: Recommendation) -> str:

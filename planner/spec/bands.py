@@ -37,6 +37,10 @@ class Bands(Card):
     sources: dict[str, str] = Field(min_length=1)
     bands: tuple[BandRow, ...] = ()
 
+    def measured(self, kind: str, metric: str, family: str) -> bool:
+        """Whether anything comparable was measured on accelerators of this family."""
+        return any((row.kind, row.metric, row.family) == (kind, figure(metric), family) for row in self.bands)
+
     def of(self, kind: str, metric: str, family: str, *, sparse: bool) -> tuple[float, float]:
         """Ratios of measured to predicted between which 80 % of comparable measurements lie; wide without any."""
         for row in self.bands:

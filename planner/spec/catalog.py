@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Fault, InputError, shorten
+from planner.spec.bands import Bands, shipped_bands
 from planner.spec.budget import misfits
 from planner.spec.card import Card
 from planner.spec.efficiency import EfficiencyCard
@@ -39,6 +40,10 @@ class Case:
     """How the engine's chosen version behaves."""
     efficiencies: Mapping[str, EfficiencyCard]
     """Efficiencies of the engine, by accelerator."""
+    bands: Bands
+    """How far measurements lie from predictions."""
+    confident: bool = False
+    """Whether step times are planned with at the long end of their band."""
 
 
 def resolve(scenario: Scenario, catalog: Catalog, path: Path | None = None) -> Case:
@@ -78,7 +83,15 @@ def resolve(scenario: Scenario, catalog: Catalog, path: Path | None = None) -> C
     if desk.faults or engine is None or behaviour is None:
         raise InputError(desk.faults)
     spelled = _with_card_names(scenario, engine, tuple(hardware), models)
-    return Case(spelled, {card.name: card for card in models.values()}, hardware, engine, behaviour, efficiencies)
+    return Case(
+        spelled,
+        {card.name: card for card in models.values()},
+        hardware,
+        engine,
+        behaviour,
+        efficiencies,
+        shipped_bands(),
+    )
 
 
 def _listed_twice(written: str, card: HardwareCard) -> str:

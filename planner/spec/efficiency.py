@@ -112,6 +112,23 @@ class Collectives(Card):
     reduce_scatter: Collective
     all_to_all: Collective
 
+    def slowed(self, factor: float) -> "Collectives":
+        """Return collectives that take ``factor`` times as long."""
+
+        def stretch(of: dict[int, Regime]) -> dict[int, Regime]:
+            return {
+                size: one.model_copy(update={"latency": one.latency * factor, "bandwidth": one.bandwidth / factor})
+                for size, one in of.items()
+            }
+
+        kinds = {name: getattr(self, name) for name in type(self).model_fields}
+        return self.model_copy(
+            update={
+                name: of.model_copy(update={"one_shot": stretch(of.one_shot), "ring": stretch(of.ring)})
+                for name, of in kinds.items()
+            }
+        )
+
 
 class ScaleOut(Fit):
     """What the network between nodes delivers."""

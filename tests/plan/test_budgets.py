@@ -1,5 +1,6 @@
 """Budgets: limits are read with their unit, faults say where they are, and each metric is held against the plan."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def shipped(name: str) -> Case:
 
 def with_budgets(case: Case, *budgets: Budget) -> Case:
     scenario = case.scenario.model_copy(update={"budgets": budgets})
-    return Case(scenario, case.models, case.hardware, case.engine, case.behaviour, case.efficiencies)
+    return replace(case, scenario=scenario)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def case() -> Case:
     plain = shipped("quickstart")
     reserve = Reserve(nodes=0, mtbf="6335 h", mttr="4 h")
     scenario = plain.scenario.model_copy(update={"reserve": reserve})
-    return Case(scenario, plain.models, plain.hardware, plain.engine, plain.behaviour, plain.efficiencies)
+    return replace(plain, scenario=scenario)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from functools import lru_cache
 import pytest
 
 from planner.fleet.goodput import CENTRE
+from planner.plan.certainty import Certainty, Factor
 from planner.plan.changes import changed
 from planner.plan.offers import Offer
 from planner.plan.predict import interactive, point
@@ -15,6 +16,8 @@ from planner.plan.subjects import Member
 from planner.spec.catalog import Catalog, resolve
 
 SHIPPED = Catalog().names("scenario")
+UNSURE = Certainty(Factor(0.8, 1.0, 1.25), Factor(0.6, 1.0, 1.9), measured=True)
+NONE = Factor(1.0, 1.0, 1.0)
 
 
 @lru_cache(maxsize=16)
@@ -41,13 +44,12 @@ def check(times: Percentiles, *, open_ended: bool) -> None:
 def test_a_band_holds_its_value_and_is_open_only_where_its_end_has_no_steady_state(name: str) -> None:
     for offer, member in served(name):
         points = [point(pool, deadline=False) for pool in offer.pools]
-        width = max(one.band for one in points)
-        told = interactive(offer, member, width)
+        told = interactive(offer, member, UNSURE)
         assert told.ttft is not None
         assert told.tpot is not None
         for times, one in ((told.ttft, points[0]), (told.tpot, points[-1])):
             assert one.load < CENTRE
-            check(times, open_ended=one.load * (1.0 + width) >= CENTRE)
+            check(times, open_ended=one.load * UNSURE.step.high >= CENTRE)
         assert told.goodput_share is not None
         assert told.goodput_share_band is not None
         low, high = told.goodput_share_band
@@ -55,6 +57,9 @@ def test_a_band_holds_its_value_and_is_open_only_where_its_end_has_no_steady_sta
         assert high is not None
         assert 0.0 <= low <= told.goodput_share <= high <= 1.0
         assert told.goodput_share >= member.numbers.share - 1e-6
+        # The plan holds as predicted, so an even chance is the least.
+        assert told.promise_probability is not None
+        assert 0.25 - 1e-9 <= told.promise_probability <= 1.0
         assert told.goodput_rps == pytest.approx(told.offered_rps * told.goodput_share)
 
 
@@ -66,16 +71,25 @@ def test_a_point_is_where_the_load_says(name: str) -> None:
             rate = pool.replicas.subject.traffic.peak_rate
             assert one.load == pytest.approx(rate / one.saturation)
             assert 0.0 <= one.busy <= 1.0
-            assert 0.0 < one.band < 1.0
             assert one.batch <= float(pool.replicas.operating.batch_limit[pool.index]) * (1 + 1e-6)
 
 
 def test_without_a_band_the_prediction_is_a_point() -> None:
     offer, member = served("quickstart")[0]
-    told = interactive(offer, member, 0.0)
+    told = interactive(offer, member, Certainty(NONE, NONE, measured=True))
     assert told.ttft is not None
     assert told.ttft.at.band == (told.ttft.at.value, told.ttft.at.value)
     assert told.goodput_share_band == (told.goodput_share, told.goodput_share)
+    assert told.promise_probability == 1.0
+
+
+def test_the_surer_the_times_the_surer_the_promise() -> None:
+    for offer, member in served("orbit")[:3]:
+        chances = []
+        for high in (1.05, 1.3, 2.0, 4.0):
+            factor = Factor(1.0 / high, 1.0, high)
+            chances.append(interactive(offer, member, Certainty(factor, factor, measured=True)).promise_probability)
+        assert chances == sorted(chances, key=lambda chance: -(chance or 0.0))
 
 
 def test_offered_is_the_busiest_hour_and_tokens_follow_it() -> None:

@@ -200,7 +200,7 @@ def answer() -> Recommendation:
         ),
         workloads=(chat, rag, code, night),
         candidates=Candidates(tried=16_412, rejected={"memory": 7012, "tpot": 3200, "heads": 1188, "links": 604}),
-        runner_up=RunnerUp(objective=234.9, delta=9.9, changes=("chat on TP8 x3 instead of TP4 x6",)),
+        runner_up=RunnerUp(objective=234.9, delta=9.9, changes=("chat on TP8 x3 instead of TP4 x6",), probability=0.12),
         sensitivities=(
             Sensitivity(input="rate of chat", elasticity=0.41, flips_at=1.23),
             Sensitivity(input="decode efficiency", elasticity=-0.77, flips_at=0.81),

@@ -62,7 +62,7 @@ def test_the_plan_reads_at_a_glance(answer: Recommendation, width: int) -> None:
         "98.2 of 95",
         "97.0 to 99.0",
         "shared with night",
-        "4.4 % worse: chat on TP8 x3 instead of TP4 x6",
+        "4.4 % worse, cheaper after all with 12 %: chat on TP8 x3 instead of TP4 x6",
         "decode efficiency x0.81, rate of chat x1.23",
         "warning: utilisation of code is 71 %, at most 70 %",
         "16,412 candidates; out: 7,012 out of memory",
@@ -141,7 +141,7 @@ def test_an_explanation_shows_where_each_millisecond_goes(explanation: Explanati
 
 
 def test_a_tie_is_no_loss(answer: Recommendation) -> None:
-    runner_up = RunnerUp(objective=225.0, delta=0.0, changes=("chat on TP8 x3",))
+    runner_up = RunnerUp(objective=225.0, delta=0.0, changes=("chat on TP8 x3",), probability=0.5)
     assert "as good: chat on TP8 x3" in render(answer.model_copy(update={"runner_up": runner_up}), "terminal")
 
 
