@@ -273,7 +273,9 @@ def folded(labels: Sequence[object], folds: int | None) -> Ints:
     return np.array([draw[order[label]] % folds if folds else order[label] for label in labels])
 
 
-def covered(rows: Sequence[Expressed], residual: Floats, labels: Sequence[object]) -> dict[tuple[str, str], float]:
+def covered(
+    rows: Sequence[Expressed], residual: Floats, away: Floats, labels: Sequence[object]
+) -> dict[tuple[str, str], float]:
     """Share of the rows of a kind and metric that lie in bands made without their fold; those of few groups left out.
 
     The residuals are of fits without the fold themselves, so nothing of a row is in its prediction or in its band.
@@ -282,10 +284,10 @@ def covered(rows: Sequence[Expressed], residual: Floats, labels: Sequence[object
     inside: dict[tuple[str, str], list[bool]] = {}
     groups: dict[tuple[str, str], set[object]] = {}
     for one in np.unique(fold):
-        others = [row for row, away in zip(rows, (fold == one) | ~known, strict=True) if not away]
-        made = Bands.model_validate(
-            {"sources": {"residuals": "others"}, "bands": bands(others, residual[(fold != one) & known])}
-        )
+        others = (fold != one) & known
+        rest = [row for row, taken in zip(rows, others.tolist(), strict=True) if taken]
+        kept = {"sources": {"residuals": "others"}, "bands": bands(rest, residual[others], away[others])}
+        made = Bands.model_validate(kept)
         for number in np.flatnonzero((fold == one) & known).tolist():
             of, row = rows[number].configuration, rows[number].row
             low, high = made.of(row.kind, row.metric, of.hardware.family, sparse=of.model.sparse)
@@ -295,25 +297,28 @@ def covered(rows: Sequence[Expressed], residual: Floats, labels: Sequence[object
     return {key: float(np.mean(some)) for key, some in inside.items() if len(groups[key]) >= LEAST}
 
 
-def bands(rows: Sequence[Expressed], residual: Floats) -> list[dict[str, object]]:
+def bands(rows: Sequence[Expressed], residual: Floats, away: Floats) -> list[dict[str, object]]:
     """Bands from residuals of left-out rows: by family and kind of model, by family, and for all.
 
-    Rows of one configuration err together, so configurations are what is counted when the level is raised for how few
-    they are: (n + 1) / n of it, as split conformal bands do (Lei et al., JASA 2018, section 2.2).
+    The last stands in for families that nobody measured, so it is of residuals ``away`` of fits without the hardware.
+
+    The level is raised for how few they are, as split conformal bands do: (n + 1) / n of it for n residuals that are
+    drawn alike (Lei et al., JASA 2018, section 2.2). Rows of one configuration err together, though not all the way,
+    so n lies between configurations and rows: here 2 for each configuration.
     """
     found: dict[tuple[str, str, str | None, bool | None], list[float]] = {}
     among: dict[tuple[str, str, str | None, bool | None], set[object]] = {}
-    for one, value in zip(rows, residual.tolist(), strict=True):
+    for one, value, far in zip(rows, residual.tolist(), away.tolist(), strict=True):
         if np.isfinite(value):
             of = one.configuration
             for family, kind in ((of.hardware.family, of.model.sparse), (of.hardware.family, None), (None, None)):
                 circle = one.row.kind, figure(one.row.metric), family, kind
-                found.setdefault(circle, []).append(value)
+                found.setdefault(circle, []).append(value if family else far)
                 among.setdefault(circle, set()).add(configuration_key(one))
     out = []
     for key, some in sorted(found.items(), key=lambda item: (item[0][:2], item[0][2] is None, str(item[0][2:]))):
         if len(some) >= FEWEST or key[2] is None:
-            level = min(90.0 * (1.0 + 1.0 / len(among[key])), 100.0)
+            level = min(90.0 * (1.0 + 0.5 / len(among[key])), 100.0)
             low, high = np.exp(np.percentile(some, [100.0 - level, level]))
             low, high = min(low, 1.0), max(high, 1.0)  # a prediction lies in its own band
             entry: dict[str, object] = {"kind": key[0], "metric": key[1]}
@@ -451,6 +456,15 @@ def main() -> None:
     if options.dry:
         return
     families = {name: catalog.hardware(name).family for name in catalog.names("hardware")}
+    write_factors(bare, families, fit)
+    left, away = fit.measured - group, fit.measured - hardware
+    coverage = covered(rows, left, away, [configuration_key(one) for one in rows])
+    ACCURACY.write_text(page(rows, errors, coverage), "utf-8")
+    write_bands(rows, left, away)
+
+
+def write_factors(bare: dict[str, EfficiencyCard], families: dict[str, str], fit: Fit) -> None:
+    """Write the factors of every card."""
     factors: dict[str, dict[str, object]] = {}
     for name, card in sorted(bare.items()):
         entry: dict[str, object] = {}
@@ -465,15 +479,15 @@ def main() -> None:
         factors[name] = entry
     head = "# Written by benchmarks/fit_efficiency.py. Factors on times; above 1 is slower than operator timings say.\n"
     FACTORS.write_text(head + yaml.safe_dump(factors, sort_keys=False, default_flow_style=None, width=1000), "utf-8")
-    source = "residuals of benchmarks/fit_efficiency.py, configurations left out"
-    text = yaml.safe_dump(
-        {"sources": {"residuals": source}, "bands": bands(rows, fit.measured - group)},
-        sort_keys=False,
-        default_flow_style=None,
-        width=1000,
+
+
+def write_bands(rows: Sequence[Expressed], left: Floats, away: Floats) -> None:
+    """Write the bands that every answer carries."""
+    source = (
+        "left-out residuals of benchmarks/fit_efficiency.py: the configuration, or the hardware where none is named"
     )
-    coverage = covered(rows, fit.measured - group, [configuration_key(one) for one in rows])
-    ACCURACY.write_text(page(rows, errors, coverage), "utf-8")
+    document = {"sources": {"residuals": source}, "bands": bands(rows, left, away)}
+    text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=1000)
     BANDS.write_text("# Written by benchmarks/fit_efficiency.py.\n" + text, "utf-8")
 
 
