@@ -58,6 +58,14 @@ class Assumed(Part):
     source: str
 
 
+class Flags(Part):
+    """What the commands said."""
+
+    used: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """Flags and variables that are not known, and may change the result."""
+
+
 class Prediction(Part):
     """The answer of ``predict``; figures in SI units."""
 
@@ -91,6 +99,8 @@ class Prediction(Part):
     memory: AcceleratorMemory
     """Of one accelerator [B]."""
     assumptions: tuple[Assumed, ...]
+    flags: Flags | None
+    """Of the commands that were read; null where there were none."""
 
 
 def _replicas(one: Expressed) -> Replicas:
@@ -109,14 +119,18 @@ class Settings:
 
     token_budget: int | None = None
     max_batch: int | None = None
+    memory: float | None = None
+    """Share of the memory that the engine may take, or of what it leaves free, as its card says."""
 
     def on(self, one: Expressed) -> Expressed:
         """Return a configuration with these settings."""
         asked = {"token_budget": self.token_budget, "max_batch": self.max_batch}
         changed = {name: value for name, value in asked.items() if value is not None}
         engine = one.configuration.engine
-        scheduling = engine.scheduling.model_copy(update=changed)
-        configuration = replace(one.configuration, engine=engine.model_copy(update={"scheduling": scheduling}))
+        behaviour: dict[str, object] = {"scheduling": engine.scheduling.model_copy(update=changed)}
+        if self.memory is not None:
+            behaviour["reserve"] = engine.reserve.model_copy(update={"fraction": self.memory})
+        configuration = replace(one.configuration, engine=engine.model_copy(update=behaviour))
         return replace(one, configuration=configuration)
 
 
@@ -142,7 +156,12 @@ def _figures(one: Expressed, catalog: Catalog, bands: Bands, settings: Settings)
 
 
 def single(
-    base: Observation, catalog: Catalog, bands: Bands, version: str, settings: Settings | None = None
+    base: Observation,
+    catalog: Catalog,
+    bands: Bands,
+    version: str,
+    settings: Settings | None = None,
+    flags: Flags | None = None,
 ) -> Prediction:
     """Predict one configuration.
 
@@ -207,6 +226,7 @@ def single(
         prefill_step=prefill_pass(choice, 0.0),
         memory=memory_parts(choice),
         assumptions=_assumed(base, one, replicas),
+        flags=flags,
     )
 
 

@@ -12,7 +12,7 @@ from planner.numeric import Floats
 
 LEVELS = (0.50, 0.90, 0.95, 0.99)
 """Percentiles of a report."""
-FINE = 8
+FINE = 12
 """Points into which the cell of a percentile is divided again."""
 GRID = 48
 """Points at which a distribution is evaluated, first over all times, then where the percentiles lie; linear between."""

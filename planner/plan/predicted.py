@@ -67,7 +67,7 @@ class Predicted(Part):
     """Share of requests that meet TTFT and TPOT together; null for a deadline."""
     goodput_share_band: Band | None
     goodput_share_required: float | None
-    promise_probability: float | None = None
+    promise_probability: float | None
     """Probability that the promise holds, given how far measurements lie from predictions; null where not asked."""
     offered_rps: float
     """Arrivals in the busiest hour [req/s]."""

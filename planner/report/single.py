@@ -1,7 +1,7 @@
 """The report of ``predict``: what one configuration does, where its time goes, and what it rests on."""
 
 from planner.check.single import Banded, Prediction
-from planner.report.blocks import Block, Cell, Facts, cell, heading, table
+from planner.report.blocks import Block, Cell, Facts, Tone, cell, heading, table
 from planner.report.explained import memory_table, pass_blocks
 from planner.report.figures import interval, number, quantity
 
@@ -33,6 +33,8 @@ def predicted(answer: Prediction) -> tuple[Block, ...]:
     rows.append(("Mean TPOT", _time(answer.tpot)))
     made = answer.output_tokens_per_s
     rows.append(("Output", cell(f"{number(made.value)} tokens/s", under=_band(made, "token/s"))))
+    if answer.flags is not None and answer.flags.unknown:
+        rows.append(("Not known", cell(", ".join(answer.flags.unknown), Tone.WARN, under="may change the result")))
     decode, first = answer.decode_step, answer.prefill_step
     return (
         heading(f"{answer.model} on {answer.accelerators} x {answer.hardware}", 1),

@@ -119,9 +119,9 @@ def test_keys_stand_as_published() -> None:
         "Pool": "id shared_with role hardware engine weights_dtype kv_dtype layout replicas spare_replicas "
         "accelerators_per_replica accelerators nodes max_batch token_budget utilisation load answerable_below_rps "
         "memory",
-        "Predicted": "ttft tpot deadline goodput_share goodput_share_band goodput_share_required offered_rps "
-        "goodput_rps output_tokens_per_s prefix_hit_rate",
-        "RunnerUp": "objective delta changes",
+        "Predicted": "ttft tpot deadline goodput_share goodput_share_band goodput_share_required "
+        "promise_probability offered_rps goodput_rps output_tokens_per_s prefix_hit_rate",
+        "RunnerUp": "objective delta changes probability",
         "Sensitivity": "input elasticity flips_at",
         "Signal": "signal threshold unit why",
         "Solver": "status gap",

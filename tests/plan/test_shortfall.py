@@ -65,13 +65,13 @@ def test_the_reserve_counts_among_the_nodes_that_suffice() -> None:
 
 
 def test_nodes_that_lack_for_all_together_are_counted_together() -> None:
-    case = changed(shipped("orbit"), "cluster.inventory.h100-sxm.nodes", 9)
+    case = changed(shipped("orbit"), "cluster.inventory.h100-sxm.nodes", 7)
     answer = recommend(case)
     whole = answer.infeasible[0]
-    assert (answer.feasible, whole.workload, whole.binding, whole.limit) == (False, None, "nodes", 9.0)
+    assert (answer.feasible, whole.workload, whole.binding, whole.limit) == (False, None, "nodes", 7.0)
     (nearest,) = whole.nearest
     assert isinstance(nearest.to, float)
-    assert nearest.to > 9.0
+    assert nearest.to > 7.0
     assert applied(case, nearest).feasible
     alone = [one.value for one in answer.infeasible[1:]]
     assert len(alone) == len(case.scenario.workloads)
