@@ -13,7 +13,7 @@ def recommend(
     explain: Annotated[bool, typer.Option("--explain", help="Show where the time goes, and why.")] = False,
     objective: Annotated[Objective, typer.Option("--objective", help="Minimise this (maximise goodput).")] = "cost",
     confident: Annotated[
-        bool, typer.Option("--confident", help="Plan with step times at the long end of their 80 % band.")
+        bool, typer.Option("--confident", help="Plan with all times at the long end of their 80 % band.")
     ] = False,
     output: OutputOption = None,
     cards: CardsOption = None,

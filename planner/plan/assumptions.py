@@ -48,7 +48,7 @@ def assumptions(case: Case, services: Sequence[Service]) -> tuple[Assumption, ..
         out += _card(case.hardware[stock.hardware])
     if case.confident:
         note = "--confident: the 90th percentile of what was measured over what is predicted"
-        out.append(Assumption(name="step times", value="long end of their band", unit="", source=note))
+        out.append(Assumption(name="step times and TTFT", value="long end of their bands", unit="", source=note))
     seen: set[str] = set()
     for service in services:
         of = service.offer.pools[0].replicas.subject

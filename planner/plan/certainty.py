@@ -62,6 +62,8 @@ class Certainty:
     """On the time of every step."""
     first: Factor
     """On the time to first token, beside that of its steps."""
+    edge: float
+    """What times to first token are planned with beside that: 1, or the long end of their band."""
     measured: bool
     """Whether anything comparable was measured on accelerators of this family."""
 
@@ -76,10 +78,11 @@ def certainty(bands: Bands, family: str, model: ModelCard, *, confident: bool) -
         low, high = bands.of(KIND, metric, family, sparse=model.sparse)
         return Factor(low, 1.0, high)
 
-    step, first = factor("tpot"), factor("ttft")
+    step, first, edge = factor("tpot"), factor("ttft"), 1.0
     if confident:
-        step = Factor(step.low / step.high, 1.0 / step.high, 1.0)
-    return Certainty(step, first, bands.measured(KIND, "tpot", family))
+        edge = first.high
+        step, first = (Factor(one.low / one.high, 1.0 / one.high, 1.0) for one in (step, first))
+    return Certainty(step, first, edge, bands.measured(KIND, "tpot", family))
 
 
 def breaks_at(holds: Callable[[float], bool]) -> float:

@@ -58,14 +58,21 @@ def point(pool: PoolChoice, *, deadline: bool) -> Point:
 
 
 def _percentiles(
-    spreads: Sequence[Spread], percentile: float, limit: float, load: float, sure: tuple[Factor, Factor]
+    spreads: Sequence[Spread],
+    percentile: float,
+    limit: float,
+    load: float,
+    sure: tuple[Factor, Factor],
+    edge: float = 1.0,
 ) -> Percentiles:
     """Percentiles of a latency with its band; an end has no value where the load there has no steady state.
 
     ``spreads`` are with steps as predicted, and at either end of their band; ``sure`` are the factors on steps and on
-    the latency itself, of which the one that reaches further counts.
+    the latency itself, of which the one that reaches further counts. All is ``edge`` times as long.
     """
-    mid, low, high = spreads
+    mid, low, high = (
+        Spread(one.mean * edge, tuple(level * edge for level in one.levels), one.at * edge) for one in spreads
+    )
     if load >= CENTRE:
         nothing = AtPercentile(percentile=percentile, value=None, band=(None, None))
         return Percentiles(mean=None, p50=None, p90=None, p95=None, p99=None, at=nothing, limit=limit)
@@ -101,7 +108,7 @@ def interactive(offer: Offer, member: Member, sure: Certainty) -> Predicted:
     ]
     offered = traffic.peak_rate * float(traffic.weight[index])
     return Predicted(
-        ttft=_percentiles(spreads[0], work.percentile, work.ttft or 0.0, loads[0], (step, sure.first)),
+        ttft=_percentiles(spreads[0], work.percentile, work.ttft or 0.0, loads[0], (step, sure.first), sure.edge),
         tpot=_percentiles(spreads[1], work.percentile, work.tpot or 0.0, loads[-1], (step, step)),
         deadline=None,
         goodput_share=share,

@@ -1,7 +1,7 @@
 """From cards to what is evaluated: one model on one kind of accelerator, for the workloads of one pool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
 from planner.engine.chip import chip, slowed
@@ -111,8 +111,11 @@ def subject(case: Case, stock: Inventory, of: Sequence[Member]) -> Subject:
         block=checkpoint.block is not None,
         scale_out=stock.scale_out,
     )
+    numbers = [member.numbers for member in of]
     if case.confident:
-        accelerator = slowed(accelerator, case.bands.of(KIND, "tpot", hardware.family, sparse=model.sparse)[1])
-    traffic = blend([member.numbers for member in of])
+        late = {name: case.bands.of(KIND, name, hardware.family, sparse=model.sparse)[1] for name in ("tpot", "ttft")}
+        accelerator = slowed(accelerator, late["tpot"])
+        numbers = [replace(one, ttft=None if one.ttft is None else one.ttft / late["ttft"]) for one in numbers]
+    traffic = blend(numbers)
     behaviour = tailor(case.behaviour, hardware.memory.usable, hardware.family)
     return Subject(model, checkpoint, accelerator, behaviour, traffic, spec.adapters)

@@ -105,12 +105,21 @@ def test_a_confident_plan_holds_nine_times_in_ten_and_is_no_cheaper(name: str) -
     plain, sure = recommend(case), recommend(replace(case, confident=True))
     assert sure.feasible
     assert sure.cluster.cost_per_hour >= plain.cluster.cost_per_hour - 1e-9
-    assert any(one.name == "step times" for one in sure.assumptions)
+    assert any(one.name == "step times and TTFT" for one in sure.assumptions)
     for work in sure.workloads:
         assert work.predicted.promise_probability is not None
         assert work.predicted.promise_probability >= 0.9 - 1e-6
         of = work.predicted.tpot
         assert of is None or of.at.band[1] == of.at.value
+
+
+@pytest.mark.parametrize("name", ["orbit", "quickstart", "ada-support"])
+def test_a_confident_plan_holds_with_four_in_five_whatever_is_uncertain(name: str) -> None:
+    sure = recommend(replace(shipped(name), confident=True))
+    assert sure.feasible
+    for work in sure.workloads:
+        assert work.predicted.promise_probability is not None
+        assert work.predicted.promise_probability >= 0.81 - 1e-6
 
 
 def test_a_confident_plan_without_bands_is_the_plan() -> None:

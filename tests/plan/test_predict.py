@@ -16,7 +16,7 @@ from planner.plan.subjects import Member
 from planner.spec.catalog import Catalog, resolve
 
 SHIPPED = Catalog().names("scenario")
-UNSURE = Certainty(Factor(0.8, 1.0, 1.25), Factor(0.6, 1.0, 1.9), measured=True)
+UNSURE = Certainty(Factor(0.8, 1.0, 1.25), Factor(0.6, 1.0, 1.9), 1.0, measured=True)
 NONE = Factor(1.0, 1.0, 1.0)
 
 
@@ -76,7 +76,7 @@ def test_a_point_is_where_the_load_says(name: str) -> None:
 
 def test_without_a_band_the_prediction_is_a_point() -> None:
     offer, member = served("quickstart")[0]
-    told = interactive(offer, member, Certainty(NONE, NONE, measured=True))
+    told = interactive(offer, member, Certainty(NONE, NONE, 1.0, measured=True))
     assert told.ttft is not None
     assert told.ttft.at.band == (told.ttft.at.value, told.ttft.at.value)
     assert told.goodput_share_band == (told.goodput_share, told.goodput_share)
@@ -88,7 +88,9 @@ def test_the_surer_the_times_the_surer_the_promise() -> None:
         chances = []
         for high in (1.05, 1.3, 2.0, 4.0):
             factor = Factor(1.0 / high, 1.0, high)
-            chances.append(interactive(offer, member, Certainty(factor, factor, measured=True)).promise_probability)
+            chances.append(
+                interactive(offer, member, Certainty(factor, factor, 1.0, measured=True)).promise_probability
+            )
         assert chances == sorted(chances, key=lambda chance: -(chance or 0.0))
 
 
