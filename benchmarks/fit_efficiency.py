@@ -14,7 +14,6 @@ outliers, Gauss-Newton. Left-out errors are linear steps from the full fit.
 
 import argparse
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,46 +22,28 @@ import numpy as np
 import yaml
 from tabulate import tabulate
 
-from benchmarks.seed_efficiency import LONGEST_KERNEL, STRETCH, capped, cards
+from benchmarks.seed_efficiency import cards
+from planner.check import fit
 from planner.check.accuracy import configuration_key, expressed
 from planner.check.expression import Expressed
+from planner.check.factors import BY_CACHE, CLASSES, LOOSE, WHOLE, Key, stretched
+from planner.check.fit import BUMP, folded
 from planner.check.kinds import predict
 from planner.intake.observations import read
-from planner.numeric import Bools, Floats, Ints
+from planner.numeric import Bools, Floats
 from planner.spec.bands import Bands
 from planner.spec.catalog import Catalog
-from planner.spec.efficiency import EfficiencyCard, FormatBlock, Regime
+from planner.spec.efficiency import EfficiencyCard
 from planner.spec.observation import figure
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTORS = ROOT / "benchmarks" / "efficiency_factors.yaml"
 ACCURACY = ROOT / "docs" / "explanation" / "accuracy.md"
 BANDS = ROOT / "hardware" / "measurements" / "bands.yaml"
-BY_FORMAT = ("gemm_compute", "gemm_memory", "experts_compute", "experts_memory")
-BY_CACHE = ("prefill_attention", "decode_attention")
-OVERHEADS = ("per_layer", "per_step", "per_sequence", "per_layer_host", "per_prefill")
-WHOLE = ("kernel", "latency", "bus", *OVERHEADS)
-CLASSES = (*BY_FORMAT, *BY_CACHE, *WHOLE)
-"""What a factor stretches: above 1 it takes longer."""
 WIDTHS = {"all": 0.5, "engine": 0.35, "family": 0.35, "both": 0.3, "format": 0.3, "cell": 0.2, "hardware": 0.15}
 """Standard deviations of the priors of effects, in the logarithm."""
-LOOSE = {
-    "gemm_compute": 0.35,
-    "gemm_memory": 0.35,
-    "prefill_attention": 0.4,
-    "decode_attention": 0.6,
-    "bus": 0.7,
-} | dict.fromkeys(("kernel", "latency", *OVERHEADS), 1.6)
-"""How much wider the priors are: operator timings tell much about matrices and attention, little about fixed costs."""
-NOISE = {"ttft": 0.4, "tpot": 0.12, "prefill_time": 0.15, "decode_step_time": 0.12}
-"""Expected spread of the logarithm by metric; 0.2 for all others."""
-BUMP = 0.05
 FOLDS = 12
 ROUNDS = 6
-HALVINGS = 4
-LOST = 3.0
-"""Error that a row counts with where a step would not let it fit in memory."""
-LONGEST = 0.6
 FEWEST = 40
 """Rows that a band must come from; below it a wider circle is taken."""
 Effect = tuple[str, ...]
@@ -105,90 +86,38 @@ def place(one: Expressed, name: str) -> Place:
 
 
 class Effects:
-    """All effects with their values."""
+    """All effects, in order."""
 
     def __init__(self, rows: Sequence[Expressed]) -> None:
         """Give the effects that the rows touch their numbers."""
         names = dict.fromkeys(e for one in rows for name in CLASSES for e in effects(name, place(one, name)))
         self.index = {effect: number for number, effect in enumerate(names)}
-        self.value = np.zeros(len(self.index))
         self.precision = np.array([1.0 / prior(effect) ** 2 for effect in self.index])
 
-    def factor(self, name: str, at: Place) -> float:
+    def factor(self, name: str, at: Place, value: Floats) -> float:
         """Sum of the known effects of a factor, in the logarithm."""
-        return float(sum(self.value[self.index[e]] for e in effects(name, at) if e in self.index))
+        return float(sum(value[self.index[e]] for e in effects(name, at) if e in self.index))
 
 
-def stretched(card: EfficiencyCard, log: "dict[tuple[str, str], float]") -> EfficiencyCard:
-    """Return a card with its times multiplied; ``log`` has a factor for each class and format ('' for whole ones)."""
-    x = {key: float(np.exp(value)) for key, value in log.items()}
-
-    def block(name: str, of: FormatBlock) -> FormatBlock:
-        change: dict[str, object] = {}
-        for kernel, shares in STRETCH.items():
-            if fit := getattr(of, kernel):
-                update = {
-                    share: capped(share, getattr(fit, share), x[by, name.removesuffix("_block")])
-                    for share, by in shares.items()
-                }
-                change[kernel] = fit.model_copy(update=update | {"kernel": longest(fit.kernel, x["kernel", ""])})
-        return of.model_copy(update=change)
-
-    def regimes(of: dict[int, Regime]) -> dict[int, Regime]:
-        late, bus = x["latency", ""], x["bus", ""]
-        return {
-            size: one.model_copy(update={"latency": one.latency * late, "bandwidth": one.bandwidth / bus})
-            for size, one in of.items()
-        }
-
-    groups = {
-        name: getattr(card.collectives, name).model_copy(
-            update={
-                "one_shot": regimes(getattr(card.collectives, name).one_shot),
-                "ring": regimes(getattr(card.collectives, name).ring),
-            }
-        )
-        for name in type(card.collectives).model_fields
-    }
-    overhead = card.overhead
-    parts = {name: getattr(overhead, name) * x[name, ""] for name in OVERHEADS}
-    return card.model_copy(
-        update={
-            "formats": {name: block(str(name), of) for name, of in card.formats.items()},
-            "collectives": card.collectives.model_copy(update=groups),
-            "overhead": overhead.model_copy(update=parts),
-        }
-    )
-
-
-def logs(card: EfficiencyCard, family: str, of: Effects, bump: str | None = None) -> "dict[tuple[str, str], float]":
+def logs(card: EfficiencyCard, family: str, fitted: "Fit", bump: str | None = None) -> dict[Key, float]:
     """Every factor of a card, in the logarithm; ``bump`` names a class to move a little."""
     formats = {str(name).removesuffix("_block") for name in card.formats}
     out = {}
     for name in CLASSES:
         for form in [""] if name in WHOLE else sorted(formats):
             moved = BUMP if name == bump else 0.0
-            out[name, form] = of.factor(name, Place(card.engine, family, card.hardware, form)) + moved
+            at = Place(card.engine, family, card.hardware, form)
+            out[name, form] = fitted.effects.factor(name, at, fitted.value) + moved
     return out
 
 
-def longest(kernel: float, factor: float) -> float:
-    """Stretch the fixed cost of a kernel within what is physical [s]."""
-    return min(kernel * factor, max(LONGEST_KERNEL * 1e-6, kernel))
-
-
-class Fit:
-    """A fit under way."""
+class Fit(fit.Fit):
+    """The fit of all effects to all rows."""
 
     def __init__(self, rows: Sequence[Expressed], trusted: Bools) -> None:
         """Prepare the rows; those not ``trusted`` are predicted, but not fitted on."""
-        self.rows, self.trusted = rows, trusted
         self.effects = Effects(rows)
-        self.measured = np.log([one.row.value for one in rows])
-        self.noise = np.array([NOISE.get(one.row.metric, NOISE.get(one.row.metric[:4], 0.2)) for one in rows])
-        alike = [(configuration_key(one), one.row.metric) for one in rows]
-        count = Counter(alike)
-        self.share = np.array([count[one] ** -0.25 for one in alike])
+        super().__init__(rows, trusted, self.effects.precision)
 
     def predicted(self, bump: str | None = None) -> Floats:
         """Logarithm of every prediction with the effects as they are."""
@@ -198,7 +127,7 @@ class Fit:
             of = one.configuration
             key = of.hardware.name, of.efficiency.engine
             if key not in made:
-                made[key] = stretched(of.efficiency, logs(of.efficiency, of.hardware.family, self.effects, bump))
+                made[key] = stretched(of.efficiency, logs(of.efficiency, of.hardware.family, self, bump))
             rows.append(replace(one, configuration=replace(of, efficiency=made[key])))
         with np.errstate(invalid="ignore"):
             return np.asarray(np.log(predict(rows)))
@@ -213,64 +142,6 @@ class Fit:
                     for effect in effects(name, place(one, name)):
                         out[number, self.effects.index[effect]] += slope[number]
         return out
-
-    def weights(self, error: Floats) -> Floats:
-        """Weight of each row: by its noise, its configuration's size, and how far out it is."""
-        return np.asarray(self.share / self.noise**2 / (1.0 + (error / self.noise / 3.0) ** 2))
-
-    def solved(self, design: Floats, error: Floats, used: Bools) -> Floats:
-        """Values of the effects at the minimum of the linear problem."""
-        matrix, weight = design[used], self.weights(error)[used]
-        normal = (matrix * weight[:, np.newaxis]).T @ matrix + np.diag(self.effects.precision)
-        right = (matrix * weight[:, np.newaxis]).T @ (error[used] + matrix @ self.effects.value)
-        return np.asarray(np.linalg.solve(normal, right))
-
-    def cost(self, used: Bools) -> float:
-        """Return what the fit lessens: residuals of Cauchy's kind, and the distance of the effects from zero."""
-        error = (self.measured - self.predicted())[used]
-        noise = self.noise[used]
-        rows = 4.5 * self.share[used] * np.log1p((np.where(np.isfinite(error), error, LOST) / noise / 3.0) ** 2)
-        return float(rows.sum() + self.effects.precision @ self.effects.value**2 / 2.0)
-
-    def move(self, step: Floats, used: Bools) -> None:
-        """Go a step, or half of it as often as it does not help."""
-        start, before = self.effects.value, self.cost(used)
-        for _ in range(HALVINGS):
-            self.effects.value = start + step
-            if self.cost(used) < before:
-                return
-            step = step / 2.0
-        self.effects.value = start
-
-    def run(self) -> "tuple[Floats, Floats]":
-        """Fit; returns the last predictions and the design there."""
-        for number in range(ROUNDS):
-            base = self.predicted()
-            used = np.isfinite(base) & self.trusted
-            error = self.measured - base
-            wanted = self.solved(self.design(base), error, used)
-            self.move(np.clip(wanted - self.effects.value, -LONGEST, LONGEST), used)
-            print(f"round {number + 1}: median |error| before {np.median(np.abs(error[used])):.4f}", flush=True)
-        base = self.predicted()
-        return base, self.design(base)
-
-    def left_out(self, base: Floats, design: Floats, labels: Sequence[object], folds: int | None) -> Floats:
-        """Predictions of each row by a fit without its fold."""
-        fold = folded(labels, folds)
-        error, out = self.measured - base, base.copy()
-        used = np.isfinite(base) & self.trusted
-        for one in np.unique(fold):
-            away = fold == one
-            value = self.solved(design, error, used & ~away)
-            out[away] = base[away] + design[away] @ (value - self.effects.value)
-        return out
-
-
-def folded(labels: Sequence[object], folds: int | None) -> Ints:
-    """Return the fold of each row; rows of one label share it. Each label is a fold of its own without ``folds``."""
-    order = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    draw = np.random.default_rng(1).permutation(len(order))
-    return np.array([draw[order[label]] % folds if folds else order[label] for label in labels])
 
 
 def covered(
@@ -428,6 +299,10 @@ def show(title: str, rows: Sequence[Expressed], error: Floats) -> None:
         print(f"{' '.join(key):60s} {count:5d} {median:7.1%} {high:7.1%}")
 
 
+def _watch(number: int, error: Floats) -> None:
+    print(f"round {number + 1}: median |error| before {np.median(np.abs(error)):.4f}", flush=True)
+
+
 def main() -> None:
     """Fit and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -444,31 +319,31 @@ def main() -> None:
     ]
     # Figures at a limit depend on the limit, which is not stated.
     trusted = np.array([one.row.kind != "server_at_slo" for one in rows])
-    fit = Fit(rows, trusted)
-    base, design = fit.run()
-    group = fit.left_out(base, design, [configuration_key(one) for one in rows], FOLDS)
-    model = fit.left_out(base, design, [one.configuration.model.name for one in rows], None)
-    hardware = fit.left_out(base, design, [one.configuration.hardware.name for one in rows], None)
+    fitted = Fit(rows, trusted)
+    base, design = fitted.run(ROUNDS, _watch)
+    group = fitted.left_out(base, design, [configuration_key(one) for one in rows], FOLDS)
+    model = fitted.left_out(base, design, [one.configuration.model.name for one in rows], None)
+    hardware = fitted.left_out(base, design, [one.configuration.hardware.name for one in rows], None)
     named = {"in sample": base, "configuration": group, "model": model, "hardware": hardware}
-    errors = {name: out - fit.measured for name, out in named.items()}
+    errors = {name: out - fitted.measured for name, out in named.items()}
     for name, error in errors.items():
         show(name, rows, error)
     if options.dry:
         return
     families = {name: catalog.hardware(name).family for name in catalog.names("hardware")}
-    write_factors(bare, families, fit)
-    left, away = fit.measured - group, fit.measured - hardware
+    write_factors(bare, families, fitted)
+    left, away = fitted.measured - group, fitted.measured - hardware
     coverage = covered(rows, left, away, [configuration_key(one) for one in rows])
     ACCURACY.write_text(page(rows, errors, coverage), "utf-8")
     write_bands(rows, left, away)
 
 
-def write_factors(bare: dict[str, EfficiencyCard], families: dict[str, str], fit: Fit) -> None:
+def write_factors(bare: dict[str, EfficiencyCard], families: dict[str, str], fitted: Fit) -> None:
     """Write the factors of every card."""
     factors: dict[str, dict[str, object]] = {}
     for name, card in sorted(bare.items()):
         entry: dict[str, object] = {}
-        for (kind, form), value in logs(card, families[card.hardware], fit.effects).items():
+        for (kind, form), value in logs(card, families[card.hardware], fitted).items():
             rounded = float(f"{np.exp(value):.3g}")
             if form:
                 inner = entry.setdefault(kind, {})

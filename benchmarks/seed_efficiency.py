@@ -17,6 +17,7 @@ import yaml
 
 from benchmarks import efficiency_tables as tables
 from benchmarks.efficiency_evidence import WHEEL, Evidence, Fit, Group, Regime, Text, band
+from planner.check.factors import STRETCH, capped, longest
 from planner.spec.card import read_document
 from planner.spec.hardware import HardwareCard
 
@@ -185,30 +186,10 @@ def collective(evidence: Evidence, hardware: str, engine: str, kind: str) -> Gro
     return Group(source, "assumed", carried.band, carried.ring | own.ring, carried.one_shot | own.one_shot)
 
 
-STRETCH = {
-    "gemm": {"compute": "gemm_compute", "memory": "gemm_memory"},
-    "experts": {"compute": "experts_compute", "activation": "experts_compute", "memory": "experts_memory"},
-    "prefill_attention": {"compute": "prefill_attention"},
-    "decode_attention": {"memory": "decode_attention"},
-}
-"""Which factor divides which share of a peak, by kernel."""
-LARGEST_SHARE = {"compute": 0.95, "memory": 1.0, "activation": 1.3}
-"""What a factor may raise a share to: no kernel sustains more of a dense peak, or of the bandwidth of memory."""
-LONGEST_KERNEL = 100.0
-"""Longest fixed cost of a kernel that a factor may lead to [us]."""
 WHOLE = (
     "factors of benchmarks/efficiency_factors.yaml on the times of all groups but the network's, fitted on published "
     "measurements of whole engines by benchmarks/fit_efficiency.py"
 )
-
-
-def capped(share: str, value: float, by: float) -> float:
-    """Divide a share of a peak by a factor on its time, within what is physical.
-
-    >>> capped("compute", 0.8, 0.5), capped("memory", 0.8, 1.6), capped("memory", 1.05, 0.9)
-    (0.95, 0.5, 1.05)
-    """
-    return min(value / by, max(LARGEST_SHARE[share], value))
 
 
 class Factored:
@@ -281,7 +262,7 @@ def fixed(text: str, by: float) -> str:
     ('67.5 us', '100 us')
     """
     value = float(text.split(maxsplit=1)[0])
-    return f"{min(value * by, max(LONGEST_KERNEL, value)):.3g} us"
+    return f"{longest(value / 1e6, by) * 1e6:.3g} us"
 
 
 def flow(key: str, value: object) -> bool | None:
