@@ -16,9 +16,6 @@ Kind = Literal["model", "hardware", "engine", "efficiency", "scenario"]
 Schema = Literal["model", "hardware", "engine", "efficiency", "scenario", "recommend", "explain", "predict", "accuracy"]
 """What has a JSON Schema: documents that planner reads, and the answers of its commands."""
 
-WIDEST = 10**6
-"""Longest line of a card: none is broken, so that each stays one line to search for."""
-
 KindOption = Annotated[Kind | None, typer.Option("--kind", "-k", help="Only cards of this kind.")]
 
 app = typer.Typer(help="List, show and describe the cards that plans are made from.", rich_markup_mode=None)
@@ -63,6 +60,7 @@ def show(
     """Show a card: its numbers with their units and sources, defaults included."""
     from planner.cli.output import write
     from planner.spec.catalog import Catalog
+    from planner.spec.writing import as_yaml
 
     catalog = Catalog(tuple(cards or ()))
     of = _kind_of(catalog, name, kind)
@@ -70,7 +68,7 @@ def show(
     if form == "json":
         write(_json(card.model_dump(mode="json", exclude_none=True)), output)
         return
-    text = _yaml(card)
+    text = as_yaml(card)
     write(f"# {_title(card)} ({of})\n\n```yaml\n{text}```\n" if form == "markdown" else text, output)
 
 
@@ -133,7 +131,7 @@ def _find(catalog: "Catalog", kind: Kind, name: str) -> "Card":
         case "engine":
             return catalog.engine(name)
         case "efficiency":
-            hardware, _, engine = catalog.file(kind, name).stem.partition("--")
+            hardware, _, engine = name.partition("--")
             return catalog.efficiency(hardware, engine)
         case "scenario":
             return catalog.scenario(catalog.file(kind, name))
@@ -146,18 +144,6 @@ def _title(card: "Card") -> str:
     if isinstance(card, EfficiencyCard):
         return f"{card.engine} {card.version} on {card.hardware}"
     return str(getattr(card, "title", ""))
-
-
-def _yaml(card: "Card") -> str:
-    """Return a card as the YAML that planner reads, a source on each line and a group of numbers on each."""
-    import yaml
-
-    def dump(key: str, value: object) -> str:
-        grouped = key != "sources" and isinstance(value, dict | list)
-        flow = None if grouped else False
-        return yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, width=WIDEST, default_flow_style=flow)
-
-    return "".join(dump(key, value) for key, value in card.model_dump(mode="json", exclude_none=True).items())
 
 
 def _json(value: object) -> str:
