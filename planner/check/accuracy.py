@@ -121,7 +121,9 @@ def accuracy(
 
 def _point(one: Expressed, value: float, bands: Bands) -> AccuracyPoint:
     row, of = one.row, one.configuration
-    low, high = bands.of(row.kind, row.metric, of.hardware.family, sparse=of.model.sparse)
+    family = of.hardware.family
+    near = bands.near(of.efficiency.calibration, of.model.name, family)
+    low, high = near.of(row.kind, row.metric, family, sparse=of.model.sparse)
     return AccuracyPoint(
         id=row.id,
         kind=row.kind,

@@ -147,10 +147,11 @@ def _figures(one: Expressed, catalog: Catalog, bands: Bands, settings: Settings)
     if kind != "decode":
         rows["prefill"] = rows["prefill"].model_copy(update={"concurrency": 1.0})
     values = predict([settings.on(express(row, catalog)) for row in rows.values()]).tolist()
-    family, sparse = one.configuration.hardware.family, one.configuration.model.sparse
+    model, family = one.configuration.model, one.configuration.hardware.family
+    near = bands.near(one.configuration.efficiency.calibration, model.name, family)
     out = {}
     for (name, row), value in zip(rows.items(), values, strict=True):
-        low, high = bands.of(row.kind, row.metric, family, sparse=sparse)
+        low, high = near.of(row.kind, row.metric, family, sparse=model.sparse)
         out[name] = Banded(value=value, band=(value * low, value * high))
     return out
 
@@ -242,6 +243,16 @@ def _assumed(base: Observation, one: Expressed, replicas: Replicas) -> tuple[Ass
         out.append(Assumed(name="engine version", value=of.engine.since, source="the newest that is known"))
     if base.kind == "fixed_concurrency" and base.num_prompts is None:
         out.append(Assumed(name="rounds", value=f"{one.load.rounds:g}", source="requests of each place of the loop"))
+    if of.efficiency.calibration is not None:
+        point = {"input": base.input_tokens, "output": base.output_tokens}
+        if base.concurrency is not None:
+            point["in_flight"] = one.load.circulating
+        tp, pp, _, ep = of.layout
+        degrees: dict[str, float] = {"tp": tp, "pp": pp, "ep": ep}
+        formats = {"models": of.model.name, "weights": of.weights, "kv": of.kv}
+        name = f"calibration {of.efficiency.calibration.name}"
+        beyond = of.efficiency.calibration.valid.beyond(**formats, **degrees, **point)
+        out += [Assumed(name=name, value="extrapolated", source=problem) for problem in beyond]
     names = replicas.subject.chip.assumed
     source = f"not measured for {of.family} on {of.hardware.name}"
     return (*out, *(Assumed(name=name, value="efficiency", source=source) for name in names))

@@ -1,6 +1,6 @@
 """What an answer rests on without a measurement."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from planner.fleet.goodput import WINDOW
 from planner.fleet.waiting import SHORTEST_QUEUE
@@ -67,4 +67,31 @@ def assumptions(case: Case, services: Sequence[Service]) -> tuple[Assumption, ..
                 if text not in seen:
                     seen.add(text)
                     out.append(Assumption(name=text, value="efficiency", unit="", source="not measured on this pair"))
-    return tuple(out)
+    return (*out, *_extrapolated(case, services))
+
+
+def _extrapolated(case: Case, services: Sequence[Service]) -> Iterator[Assumption]:
+    """Say what of a plan lies outside the range that a calibrated card was measured over."""
+    said: set[str] = set()
+    for service in services:
+        for pool in service.pools:
+            of, chosen = pool.choice.replicas, pool.choice.index
+            calibration = case.efficiencies[service.offer.hardware].calibration
+            if calibration is None:
+                continue
+            table, row, on = of.machine.layouts, of.row[chosen], of.subject
+            beyond = calibration.valid.beyond(
+                models=on.model.name,
+                weights=on.chip.weights,
+                kv=on.chip.kv,
+                tp=float(table.tp[row]),
+                pp=float(table.pp[row]),
+                ep=float(table.ep[row]),
+                input=on.traffic.input.mean,
+                output=on.traffic.output.mean,
+            )
+            name = f"calibration {calibration.name} of {service.offer.hardware}"
+            for problem in beyond:
+                if f"{name}{problem}" not in said:
+                    said.add(f"{name}{problem}")
+                    yield Assumption(name=name, value="extrapolated", unit="", source=problem)

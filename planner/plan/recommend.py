@@ -114,7 +114,8 @@ def _predicted(case: Case, service: Service, member: Member) -> Predicted:
 def _sure(case: Case, offer: Offer) -> Certainty:
     """Return what is known of the times of an offer."""
     model, family = offer.pools[0].replicas.subject.model, case.hardware[offer.hardware].family
-    return certainty(case.bands, family, model, confident=case.confident)
+    bands = case.bands.near(case.efficiencies[offer.hardware].calibration, model.name, family)
+    return certainty(bands, family, model, confident=case.confident)
 
 
 def _workload(

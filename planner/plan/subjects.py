@@ -113,7 +113,8 @@ def subject(case: Case, stock: Inventory, of: Sequence[Member]) -> Subject:
     )
     numbers = [member.numbers for member in of]
     if case.confident:
-        late = {name: case.bands.of(KIND, name, hardware.family, sparse=model.sparse)[1] for name in ("tpot", "ttft")}
+        bands = case.bands.near(case.efficiencies[stock.hardware].calibration, model.name, hardware.family)
+        late = {name: bands.of(KIND, name, hardware.family, sparse=model.sparse)[1] for name in ("tpot", "ttft")}
         accelerator = slowed(accelerator, late["tpot"])
         numbers = [replace(one, ttft=None if one.ttft is None else one.ttft / late["ttft"]) for one in numbers]
     traffic = blend(numbers)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from planner.spec.calibration import FEWEST, Calibration
 from planner.spec.card import Card, read_document
 from planner.spec.folders import shipped
 from planner.spec.observation import Kind, figure
@@ -36,6 +37,17 @@ class Bands(Card):
 
     sources: dict[str, str] = Field(min_length=1)
     bands: tuple[BandRow, ...] = ()
+
+    def near(self, calibration: Calibration | None, model: str, family: str) -> "Bands":
+        """Return bands with those of the user's own measurements first, where enough of a model were made."""
+        if calibration is None or model not in calibration.valid.models:
+            return self
+        own = [
+            BandRow(kind=one.kind, metric=one.metric, family=family, rows=one.rows, low=one.low, high=one.high)
+            for one in calibration.residuals
+            if one.rows >= FEWEST
+        ]
+        return self.model_copy(update={"bands": (*own, *self.bands)})
 
     def measured(self, kind: str, metric: str, family: str) -> bool:
         """Whether anything comparable was measured on accelerators of this family."""

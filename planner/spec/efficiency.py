@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from planner.spec.calibration import Calibration
 from planner.spec.card import Card, Sourced
 from planner.spec.hardware import ComputeFormat
 from planner.units import Bandwidth, Seconds
@@ -175,3 +176,5 @@ class EfficiencyCard(Card):
     scale_out: ScaleOut
     overhead: Overhead
     imbalance: Imbalance
+    calibration: Calibration | None = None
+    """The user's own measurements that it was fitted on; absent on cards that ship."""

@@ -118,7 +118,7 @@ class Catalog:
         if card is None:
             document = self.document(path)
             card = validate(document, kind)
-            if named and (name := _name(card)) != path.stem:
+            if named and kind is not EfficiencyCard and (name := _name(card)) != path.stem:
                 problem = f"{shorten(name)} is not the name of the file; name it {path.stem!r}, or the file {name}.yaml"
                 raise InputError([document.fault(("name",), problem, shorten(name))])
             self._cards[path] = card
@@ -136,10 +136,11 @@ class Catalog:
                     raise InputError.of("is not a directory of cards, for example --cards cards", file=str(folder))
                 mine: dict[str, Path] = {}
                 for path in self._own(folder, kind):
-                    if path.stem in mine:
-                        problem = f"is a second {_noun(kind)} {path.stem!r} beside {mine[path.stem]}; remove one"
+                    stem = self._stem(path, kind)
+                    if stem in mine:
+                        problem = f"is a second {_noun(kind)} {stem!r} beside {mine[stem]}; remove one"
                         raise InputError.of(problem, file=str(path))
-                    mine[path.stem] = path
+                    mine[stem] = path
                 found = mine | found
             for path in _listed(shipped() / _FOLDERS[kind][0]):
                 found.setdefault(path.stem, path)
@@ -153,6 +154,14 @@ class Catalog:
         for path in _listed(folder):
             if self._kind_of(path) == kind:
                 yield path
+
+    def _stem(self, path: Path, kind: Kind) -> str:
+        """Return the name that a file stands for: its stem, or what an efficiency card says that it is of."""
+        if kind != "efficiency":
+            return path.stem
+        said = self.document(path).value
+        parts = [said.get("hardware"), said.get("engine")]
+        return "--".join(part for part in parts if isinstance(part, str)) if all(parts) else path.stem
 
     def _kind_of(self, path: Path) -> Kind | None:
         """Return the kind whose keys a file has, or None where it is some other document, such as budgets."""
@@ -207,8 +216,6 @@ def _listed(folder: Path) -> list[Path]:
 
 def _name(card: Card) -> str:
     """Return the name that a document's file must have."""
-    if isinstance(card, EfficiencyCard):
-        return f"{card.hardware}--{card.engine}"
     return str(getattr(card, "name", ""))
 
 
