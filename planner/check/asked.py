@@ -51,34 +51,52 @@ class Asked:
     flags: Flags
 
 
-def asked(serve: str, bench: str, hardware: str, version: str | None, catalog: Catalog) -> Asked:
-    """Read the command that serves and the command that loads.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the command that serves says."""
 
-    ``version`` is that of the engine, where it is said. Raises :class:`planner.errors.InputError` where one of them
-    cannot be read, or they contradict each other.
-    """
-    server, loader = read_command(serve, SERVERS, "--serve"), read_command(bench, LOADERS, "--bench")
+    row: Mapping[str, object]
+    """Columns of an observation: model, hardware, engine and configuration."""
+    settings: Settings
+    flags: Flags
+    longest: float | None
+    """Most tokens of a request, where it is limited."""
+
+
+def served(serve: str, hardware: str, version: str | None, catalog: Catalog) -> Served:
+    """Read the command that serves. Raises :class:`planner.errors.InputError` where it cannot be read."""
+    server = read_command(serve, SERVERS, "--serve")
     said = server.values.get("model") or server.model
     if said is None:
         raise InputError.of("--serve names no model; put it right behind the command", value=shorten(serve))
     model, weights = _model(said, catalog)
     row, unknown = _configuration(server, model)
-    load = _load(loader)
     if weights is not None:
         row.setdefault("weights_dtype", weights)
-    longest = _number(server, "context", "--serve")
-    total = float(str(load["input_tokens"])) + float(str(load["output_tokens"]))
-    if longest is not None and total > longest:
-        problem = f"--bench asks for {total:g} tokens a request, --serve allows {longest:g}; allow as many"
-        raise InputError.of(problem, value=f"{longest:g}")
     limits = Settings(
         _whole(server, "token_budget", "--serve"),
         _whole(server, "max_batch", "--serve"),
         _share(server),
     )
     identity = {"model": model.name, "hardware": hardware, "engine": server.name, "engine_version": version}
-    flags = Flags(used=(*server.used, *loader.used), unknown=(*server.unknown, *unknown, *loader.unknown))
-    return Asked(identity | row | load, limits, flags)
+    flags = Flags(used=server.used, unknown=(*server.unknown, *unknown))
+    return Served(identity | row, limits, flags, _number(server, "context", "--serve"))
+
+
+def asked(serve: str, bench: str, hardware: str, version: str | None, catalog: Catalog) -> Asked:
+    """Read the command that serves and the command that loads.
+
+    ``version`` is that of the engine, where it is said. Raises :class:`planner.errors.InputError` where one of them
+    cannot be read, or they contradict each other.
+    """
+    server, loader = served(serve, hardware, version, catalog), read_command(bench, LOADERS, "--bench")
+    load = _load(loader)
+    total = float(str(load["input_tokens"])) + float(str(load["output_tokens"]))
+    if server.longest is not None and total > server.longest:
+        problem = f"--bench asks for {total:g} tokens a request, --serve allows {server.longest:g}; allow as many"
+        raise InputError.of(problem, value=f"{server.longest:g}")
+    flags = Flags(used=(*server.flags.used, *loader.used), unknown=(*server.flags.unknown, *loader.unknown))
+    return Asked({**server.row, **load}, server.settings, flags)
 
 
 def _model(said: str, catalog: Catalog) -> tuple[ModelCard, str | None]:

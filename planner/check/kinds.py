@@ -38,7 +38,9 @@ def _alike(rows: Sequence[Expressed]) -> Iterator[list[int]]:
     for place, one in enumerate(rows):
         of, load = one.configuration, one.load
         rate = load.rate if one.row.kind in {"open_loop", "server_at_slo"} else None
-        key = (of.model.name, of.hardware.name, of.family, of.engine.since, of.weights, of.kv)
+        limits, reserve = of.engine.scheduling, of.engine.reserve.fraction
+        engine = (of.family, of.engine.since, limits.token_budget, limits.max_batch, reserve)
+        key = (of.model.name, of.hardware.name, *engine, of.weights, of.kv)
         found.setdefault((*key, load.input, load.output, load.spread, rate), []).append(place)
     yield from found.values()
 
