@@ -97,14 +97,17 @@ class Fit(ABC):
         """Fit; returns the last predictions and the design there. ``watch`` is shown the errors of each round."""
         for number in range(rounds):
             base = self.predicted()
-            used = np.isfinite(base) & self.trusted
-            error = self.measured - base
             if watch is not None:
-                watch(number, error[used])
-            wanted = self.solved(self.design(base), error, used)
-            self.move(np.clip(wanted - self.value, -LONGEST, LONGEST), used)
+                watch(number, (self.measured - base)[np.isfinite(base) & self.trusted])
+            self.step(base, self.design(base))
         base = self.predicted()
         return base, self.design(base)
+
+    def step(self, base: Floats, design: Floats) -> None:
+        """Go to the minimum of the linear problem, or as far towards it as lessens the cost."""
+        used = np.isfinite(base) & self.trusted
+        wanted = self.solved(design, self.measured - base, used)
+        self.move(np.clip(wanted - self.value, -LONGEST, LONGEST), used)
 
     def left_out(self, base: Floats, design: Floats, labels: Sequence[object], folds: int | None) -> Floats:
         """Predictions of each row by a fit without its fold."""
