@@ -10,6 +10,7 @@ Where figures have moved on purpose, ``python tests/test_docs.py`` writes the ou
 that it is given, but for outputs that leave something out.
 """
 
+import contextlib
 import doctest
 import os
 import re
@@ -140,7 +141,8 @@ def test_continuous_integration_runs_the_two_commands_of_the_readme() -> None:
 def refresh(document: Path) -> None:
     """Write the outputs of a document anew, but for those that leave something out."""
     text = document.read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name:
+    names: dict[str, object] = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         folder = Path(name)
         for language, body in blocks(document):
             if language == "console":
@@ -151,6 +153,8 @@ def refresh(document: Path) -> None:
                         f"$ {command}\n{shown if '...' in shown else output.rstrip() + chr(10) * bool(output)}"
                     )
                 text = text.replace(f"```console\n{body}```", f"```console\n{''.join(parts)}```")
+            elif language == "python":
+                run_python(body, names, document)
             elif language == "yaml" and (found := FILE_NAME.match(body)):
                 (folder / found["name"]).write_text(body, encoding="utf-8")
     document.write_text(text, encoding="utf-8")

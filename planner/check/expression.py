@@ -1,7 +1,9 @@
 """From an observation to what planner predicts for: one exact configuration and its traffic, or the reason why not."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -35,6 +37,8 @@ METRICS = {
     "server_at_slo": ("ttft", "tpot", "output", "total"),
 }
 """How the names of the metrics begin that a kind is predicted in; all for the batches of other kinds."""
+Pair = tuple[str, str]
+"""Names of an accelerator, and of an engine or a generation of one: what an efficiency card is of."""
 _JITTER = re.compile(r"uniform (\d*\.?\d+)-(\d*\.?\d+) of nominal")
 _PROMPTS = re.compile(r"^(\d+(?:\.\d+)?)\s*(x concurrency)?$")
 
@@ -89,8 +93,12 @@ class Expressed:
     load: Load
 
 
-def express(row: Observation, catalog: Catalog) -> Expressed:
-    """Express an observation. Raises :class:`InexpressibleError` with the reason."""
+def express(row: Observation, catalog: Catalog, own: Mapping[Pair, EfficiencyCard] = MappingProxyType({})) -> Expressed:
+    """Express an observation.
+
+    ``own`` has efficiency cards that count before those of the catalog. Raises :class:`InexpressibleError` with the
+    reason.
+    """
     if row.speculative not in (None, "none"):
         raise InexpressibleError("speculative decoding is not modelled yet")
     if row.regime != FIXED_BATCH and not row.metric.startswith(METRICS.get(row.kind, "")):
@@ -109,10 +117,11 @@ def express(row: Observation, catalog: Catalog) -> Expressed:
         raise InexpressibleError(msg)
     card = catalog.engine(engine.family)
     known = _version(card, engine, model)
+    pair = (hardware.name, kernels(card, known))
     try:
-        efficiency = catalog.efficiency(hardware.name, kernels(card, known))
+        efficiency = own[pair] if pair in own else catalog.efficiency(*pair)
     except InputError as error:
-        msg = f"no efficiency card of {kernels(card, known)} on {hardware.name}"
+        msg = f"no efficiency card of {pair[1]} on {pair[0]}"
         raise InexpressibleError(msg) from error
     weights = _weights(row, model, hardware)
     if weights not in model.checkpoints and weights in {"mxfp4", "nvfp4"} and hardware.name.startswith("tpu"):

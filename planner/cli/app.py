@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import accuracy, cards, explain, predict, recommend
+from planner.cli import accuracy, calibrate, cards, explain, predict, recommend
 
 HELP = ["-h", "--help"]
 """Options that show the help of a command."""
@@ -42,4 +42,5 @@ app.command()(recommend.recommend)
 app.command()(explain.explain)
 app.command()(predict.predict)
 app.command()(accuracy.accuracy)
+app.command()(calibrate.calibrate)
 app.add_typer(cards.app, name="cards")

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["model", "hardware", "engine", "efficiency", "scenario"]
 """Kinds of documents, as :data:`planner.spec.catalog.KINDS` has them; named here since importing those takes long."""
-Schema = Literal["model", "hardware", "engine", "efficiency", "scenario", "recommend", "explain", "predict", "accuracy"]
+Schema = Literal[
+    "model", "hardware", "engine", "efficiency", "scenario", "recommend", "explain", "predict", "accuracy", "calibrate"
+]
 """What has a JSON Schema: documents that planner reads, and the answers of its commands."""
 
 KindOption = Annotated[Kind | None, typer.Option("--kind", "-k", help="Only cards of this kind.")]
@@ -76,16 +78,17 @@ def show(
 def schema(kind: Annotated[Schema, typer.Argument(help="What to describe.")], output: OutputOption = None) -> None:
     """Write the JSON Schema of a kind of card, for editors, or of a command's answer, for programs."""
     from planner.cli.output import write
-
-    if kind == "recommend" or kind == "explain" or kind == "predict" or kind == "accuracy":  # noqa: PLR1714 - mypy narrows on ==, not on `in`
-        from planner.report.reference import schema as answer
-
-        write(_json(answer(kind)), output)
-        return
     from planner.spec.catalog import KINDS
-    from planner.spec.schema import json_schema
 
-    write(_json(json_schema(KINDS[kind])), output)
+    for name, document in KINDS.items():
+        if name == kind:
+            from planner.spec.schema import json_schema
+
+            write(_json(json_schema(document)), output)
+            return
+    from planner.report.reference import schema as answer
+
+    write(_json(answer(kind)), output)
 
 
 def _kinds(kind: Kind | None) -> Sequence[Kind]:

@@ -1,18 +1,22 @@
 """From an answer to a document, whatever its form."""
 
 from planner.check.accuracy import Accuracy
+from planner.check.calibrated import CalibrationFound
 from planner.check.single import Prediction
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
 from planner.report.blocks import Document
 from planner.report.detail import detail
 from planner.report.explained import explained
+from planner.report.fitted import fitted
 from planner.report.measured import measured
 from planner.report.overview import overview
 from planner.report.single import predicted
 
 
-def compose(answer: Recommendation | Explanation | Accuracy | Prediction, *, explain: bool = False) -> Document:
+def compose(
+    answer: Recommendation | Explanation | Accuracy | Prediction | CalibrationFound, *, explain: bool = False
+) -> Document:
     """Compose the report of an answer.
 
     A recommendation takes one screen, or with ``explain`` all that the answer holds. An explanation takes the chosen
@@ -22,6 +26,8 @@ def compose(answer: Recommendation | Explanation | Accuracy | Prediction, *, exp
         return Document(measured(answer))
     if isinstance(answer, Prediction):
         return Document(predicted(answer))
+    if isinstance(answer, CalibrationFound):
+        return Document(fitted(answer))
     if isinstance(answer, Explanation):
         return Document(explained(answer, explain=explain))
     return Document((*overview(answer, explain=explain), *(detail(answer) if explain else ())))

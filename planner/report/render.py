@@ -8,6 +8,7 @@ from planner.report.blocks import Document
 
 if TYPE_CHECKING:
     from planner.check.accuracy import Accuracy
+    from planner.check.calibrated import CalibrationFound
     from planner.check.single import Prediction
 
 Form = Literal["terminal", "markdown", "json"]
@@ -17,7 +18,7 @@ WIDTH = 120
 
 
 def render(
-    answer: "Recommendation | Explanation | Accuracy | Prediction",
+    answer: "Recommendation | Explanation | Accuracy | Prediction | CalibrationFound",
     form: Form,
     *,
     explain: bool = False,
@@ -29,7 +30,7 @@ def render(
     Parameters
     ----------
     answer
-        What ``recommend``, ``explain``, ``predict`` or ``accuracy`` found.
+        What ``recommend``, ``explain``, ``predict``, ``accuracy`` or ``calibrate`` found.
     form
         ``terminal``, ``markdown`` or ``json``. JSON always holds everything.
     explain
