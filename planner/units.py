@@ -85,8 +85,8 @@ def read_quantity(text: object, unit: str, usual: str = "") -> float:
 
     >>> read_quantity("80 GB", "B"), read_quantity("80 GiB", "B"), read_quantity("400 Gb/s", "B/s")
     (80000000000.0, 85899345920.0, 50000000000.0)
-    >>> read_quantity("5 min", "s")
-    300.0
+    >>> read_quantity("5 min", "s"), read_quantity("1.2e3 GB/s", "B/s")
+    (300.0, 1200000000000.0)
     >>> read_quantity(500, "s")
     Traceback (most recent call last):
     ...
@@ -114,6 +114,11 @@ def _bare(number: object, dimension: Dimension, usual: str) -> str:
     return f"{shown} has no unit; write it as text, for example {example!r}"
 
 
+def _plain(number: str) -> str:
+    """Write a number without an exponent, behind which QuantiPhy sees no prefix."""
+    return f"{Decimal(number):f}"
+
+
 @lru_cache(maxsize=4096)
 def _parse(text: str, unit: str) -> float:
     """Read a quantity that is text."""
@@ -129,7 +134,9 @@ def _parse(text: str, unit: str) -> float:
         raise ValueError(msg)
     # The unit is known, so QuantiPhy only has to join number and prefix; it rounds once where the prefix is decimal.
     prefix = written.removesuffix(base)
-    value = float(_Reader(f"{match['number']} {prefix}{base}", binary=True)) if prefix else float(match["number"])
+    value = float(match["number"])
+    if prefix and value and math.isfinite(value):
+        value = float(_Reader(f"{_plain(match['number'])} {prefix}{base}", binary=True))
     factor, divisor = dimension.bases[base]
     value = value * factor / divisor
     if not math.isfinite(value):

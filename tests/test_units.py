@@ -2,6 +2,7 @@
 
 import json
 import math
+from decimal import Decimal
 from typing import Annotated
 
 import pytest
@@ -124,6 +125,24 @@ def test_every_example_in_a_message_is_itself_read() -> None:
 @example(-0.0, "W")
 def test_what_is_written_is_read_as_the_same_float(value: float, unit: str) -> None:
     assert read_quantity(format_quantity(value, unit), unit) == value
+
+
+@given(
+    st.decimals(min_value=0, max_value=9999, places=2),
+    st.integers(-12, 12),
+    st.sampled_from(
+        [("GB/s", "B/s"), ("ms", "s"), ("GiB", "B"), ("TFLOP/s", "FLOP/s"), ("kW", "W"), ("req/min", "req/s")]
+    ),
+)
+def test_an_exponent_means_what_the_digits_written_out_mean(
+    number: Decimal, power: int, units: tuple[str, str]
+) -> None:
+    """A factor of ten in front of a prefix is not taken for the prefix."""
+    written, unit = units
+    short = f"{number}e{power} {written}"
+    long = f"{number.scaleb(power):f} {written}"
+    if len(long) <= 40:
+        assert read_quantity(short, unit) == read_quantity(long, unit)
 
 
 @given(st.text(max_size=60) | st.from_regex(r"[0-9]{1,4}(\.[0-9])? ?[A-Za-z/]{0,6}", fullmatch=True), UNITS)
