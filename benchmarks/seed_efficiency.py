@@ -248,11 +248,12 @@ class Factored:
 def times(text: str, by: float) -> str:
     """Multiply a quantity.
 
-    >>> times("4 us", 1.5)
-    '6 us'
+    >>> times("4 us", 1.5), times("900 GB/s", 1.2)
+    ('6 us', '1080 GB/s')
     """
     value, unit = text.split()
-    return f"{float(value) * by:.3g} {unit}"
+    made = float(f"{float(value) * by:.3g}")
+    return f"{made:g} {unit}"
 
 
 def fixed(text: str, by: float) -> str:

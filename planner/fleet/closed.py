@@ -12,6 +12,7 @@ is in its step, and waits for that. Where prompts have steps of their own, all b
 every round is a burst.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,9 @@ def _first(rows: "Rows", work: "Prefill", circulating: "Floats", *, even: bool) 
     return rows.handling + mean + (1.0 - load) * step / 2.0 * others + wait
 
 
-def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool) -> Loop:
+def circulate(
+    rows: "Rows", circulating: "Floats", budget: "Ints", sharing: Callable[["Floats"], "Floats"], *, even: bool
+) -> Loop:
     """Steady state of ``circulating`` (n,) requests in a replica of each row, and its first burst.
 
     Parameters
@@ -80,6 +83,8 @@ def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool
         Requests in flight.
     budget
         Most tokens of a step of one rank, (n,).
+    sharing
+        Time per prompt where so many (n,) share steps that only prefill, over that of one alone.
     even
         Whether all requests have the same lengths.
 
@@ -89,8 +94,8 @@ def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool
         raise ValueError("a closed loop needs prefill")
     fresh = float(rows.traffic.input.share @ rows.traffic.fresh)
     most = np.maximum(circulating, 1.0)
-    # Prompts of one burst share steps in mixed ones; where they have steps of their own, each is taken as it comes.
-    together = np.minimum(np.maximum(np.floor(budget * work.lanes / fresh), 1.0) if rows.mixed else work.lanes, most)
+    # Prompts of one burst share steps.
+    together = np.minimum(np.maximum(np.floor(budget * work.lanes / fresh), 1.0), most)
     rate = op.pairs.rate[op.pair]
     first = _first(rows, work, circulating, even=even)
     held = np.maximum.accumulate(rate * first + BATCHES, axis=1)
@@ -109,6 +114,7 @@ def circulate(rows: "Rows", circulating: "Floats", budget: "Ints", *, even: bool
     ttft = ttft + np.where(batch >= op.batch_limit - 1e-9, waiting / ends, 0.0)
     each = tpot(step, stall, ends)
     inside = np.minimum(circulating, np.maximum(op.batch_limit, 1.0))
+    served = served if rows.mixed else served * sharing(inside)
     mean, whole = served * (inside + np.minimum(together, inside)) / 2.0, served * inside
     if even and not rows.mixed:
         batch = np.minimum(inside, BATCHES[-1])
