@@ -1,6 +1,6 @@
 """Fit what operator timings cannot tell: factors on the times of efficiency cards, from measurements of whole engines.
 
-Run ``python -m benchmarks.fit_efficiency`` (six minutes); it writes ``benchmarks/efficiency_factors.yaml``, which
+Run ``python -m benchmarks.fit_efficiency`` (seven minutes); it writes ``benchmarks/efficiency_factors.yaml``, which
 ``benchmarks/seed_efficiency.py`` puts on the operator fits, and ``hardware/measurements/bands.yaml``. The table is read
 from ``$PLANNER_SHARED`` (default: ``shared`` beside the repository).
 
@@ -43,7 +43,7 @@ BANDS = ROOT / "hardware" / "measurements" / "bands.yaml"
 WIDTHS = {"all": 0.5, "engine": 0.35, "family": 0.35, "both": 0.3, "format": 0.3, "cell": 0.2, "hardware": 0.15}
 """Standard deviations of the priors of effects, in the logarithm."""
 FOLDS = 12
-ROUNDS = 6
+ROUNDS = 9
 FEWEST = 40
 """Rows that a band must come from; below it a wider circle is taken."""
 Effect = tuple[str, ...]
@@ -69,7 +69,9 @@ def effects(name: str, at: Place) -> list[Effect]:
         (name, "hardware", at.engine, at.hardware),
     ]
     if name not in WHOLE:
-        out += [(name, "format", at.format), (name, "cell", at.engine, at.family, at.format)]
+        # What is scaled block by block has kernels of its own, which share the matrix units of its format.
+        for form in dict.fromkeys((at.format.removesuffix("_block"), at.format)):
+            out += [(name, "format", form), (name, "cell", at.engine, at.family, form)]
     return out
 
 
@@ -81,7 +83,7 @@ def prior(effect: Effect) -> float:
 def place(one: Expressed, name: str) -> Place:
     """Where a factor of an observation belongs."""
     of = one.configuration
-    form = of.kv if name in BY_CACHE else of.weights
+    form = of.kv if name in BY_CACHE else of.kernels
     return Place(of.efficiency.engine, of.hardware.family, of.hardware.name, form)
 
 
@@ -101,7 +103,7 @@ class Effects:
 
 def logs(card: EfficiencyCard, family: str, fitted: "Fit", bump: str | None = None) -> dict[Key, float]:
     """Every factor of a card, in the logarithm; ``bump`` names a class to move a little."""
-    formats = {str(name).removesuffix("_block") for name in card.formats}
+    formats = {str(name) for name in card.formats}
     out = {}
     for name in CLASSES:
         for form in [""] if name in WHOLE else sorted(formats):

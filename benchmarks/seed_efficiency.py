@@ -211,7 +211,7 @@ class Factored:
             if kernel in block:
                 numbers = dict(block[kernel])
                 for share, by in shares.items():
-                    value = capped(share, numbers[share], self.factor(by, name.removesuffix("_block")))
+                    value = capped(share, numbers[share], self.factor(by, name))
                     numbers[share] = float(f"{value:.3g}")
                 numbers["kernel"] = fixed(numbers["kernel"], self.factor("kernel"))
                 made[kernel] = numbers

@@ -120,9 +120,9 @@ class _CardFit(Fit):
 
 def keys(card: EfficiencyCard, rows: Sequence[Expressed]) -> tuple[Key, ...]:
     """Return the factors that rows could tell of: those of a whole card, and of the formats that were measured."""
-    weights = {str(one.configuration.weights) for one in rows}
+    weights = {one.configuration.kernels for one in rows}
     caches = {str(one.configuration.kv) for one in rows}
-    known = {str(name).removesuffix("_block") for name in card.formats}
+    known = {str(name) for name in card.formats}
     sparse = any(one.configuration.model.sparse for one in rows)
     out: list[Key] = []
     for name in CLASSES:

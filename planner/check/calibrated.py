@@ -249,7 +249,7 @@ def _groups(document: dict[str, object], key: Key) -> Iterator[dict[str, object]
     formats = inner(document, "formats")
     if name in BY_FORMAT or name in BY_CACHE:
         kernel = name.rsplit("_", 1)[0] if name in BY_FORMAT else name
-        chosen = [inner(formats, block, kernel) for block in formats if block.removesuffix("_block") == form]
+        chosen = [inner(formats, block, kernel) for block in formats if block == form]
     elif name == "kernel":
         # One factor on the fixed costs of all kernels makes none of their groups a measured one.
         chosen = []

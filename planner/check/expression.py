@@ -63,6 +63,13 @@ class Configuration:
     replicas: int
 
     @property
+    def kernels(self) -> str:
+        """Number format of the kernels for the weights: what is scaled block by block has its own."""
+        blocked = checkpoint_of(self.model, self.weights).block is not None
+        own = f"{self.weights}_block"
+        return own if blocked and own in {str(name) for name in self.efficiency.formats} else str(self.weights)
+
+    @property
     def accelerators(self) -> int:
         """Accelerators of one replica."""
         return self.layout[0] * self.layout[1] * self.layout[2]

@@ -58,7 +58,7 @@ def stretched(card: EfficiencyCard, log: Mapping[Key, float]) -> EfficiencyCard:
     x = {key: math.exp(value) for key, value in log.items() if value}
     return card.model_copy(
         update={
-            "formats": {name: _block(str(name).removesuffix("_block"), of, x) for name, of in card.formats.items()},
+            "formats": {name: _block(str(name), of, x) for name, of in card.formats.items()},
             "collectives": card.collectives.model_copy(
                 update={name: _collective(card, name, x) for name in type(card.collectives).model_fields}
             ),

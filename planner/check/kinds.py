@@ -67,8 +67,10 @@ def _by_kind(rows: Sequence[Expressed], of: Bench, replicas: Replicas) -> Floats
     def sharing(prompts: Floats) -> Floats:
         """Time per prompt of a batch over that of one alone on each rank."""
         alone = of.passes.machine.layouts.dp[replicas.row].astype(float)
-        every, one = (static(of.passes, replicas.row, some, fresh, replicas.budget).prefill for some in (prompts, alone))
-        return np.minimum(every / one / (prompts / alone), 1.0)
+        every, one = (
+            static(of.passes, replicas.row, some, fresh, replicas.budget).prefill for some in (prompts, alone)
+        )
+        return np.asarray(np.minimum(every / one / (prompts / alone), 1.0))
 
     loop = circulate(rows_of(replicas, every), circulating, replicas.budget, sharing, even=even)
     batch = static(of.passes, replicas.row, circulating, traffic.input.mean, replicas.budget)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli import accuracy, calibrate, cards, explain, predict, recommend
+from planner.cli import accuracy, calibrate, cards, explain, predict, recommend, simulate
 
 HELP = ["-h", "--help"]
 """Options that show the help of a command."""
@@ -43,4 +43,5 @@ app.command()(explain.explain)
 app.command()(predict.predict)
 app.command()(accuracy.accuracy)
 app.command()(calibrate.calibrate)
+app.command()(simulate.simulate)
 app.add_typer(cards.app, name="cards")

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
 Kind = Literal["model", "hardware", "engine", "efficiency", "scenario"]
 """Kinds of documents, as :data:`planner.spec.catalog.KINDS` has them; named here since importing those takes long."""
 Schema = Literal[
-    "model", "hardware", "engine", "efficiency", "scenario", "recommend", "explain", "predict", "accuracy", "calibrate"
+    "model",
+    "hardware",
+    "engine",
+    "efficiency",
+    "scenario",
+    "recommend",
+    "explain",
+    "predict",
+    "accuracy",
+    "calibrate",
+    "simulate",
 ]
 """What has a JSON Schema: documents that planner reads, and the answers of its commands."""
 

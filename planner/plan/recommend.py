@@ -76,6 +76,14 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
     return _answer(case, found, services, problems, stock, choice, second)
 
 
+def plan_of(case: Case) -> list[Service]:
+    """Return the chosen offers of a case with their pools; empty where there is no plan."""
+    found, choice = choose(case)
+    if choice is None or isinstance(choice, Shortfall):
+        return []
+    return [_service(found.offers[index], index, choice, stocks(case)) for index in choice.options]
+
+
 def choose(case: Case, objective: str = "cost") -> tuple[Search, Choice | Shortfall | None]:
     """Search all offers of a case and choose among them; None where no workload has an offer."""
     found = search(case)
@@ -103,7 +111,8 @@ def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -
     return Service(offer, tuple(placed), tuple(sorted(held for held in lost if any(held))))
 
 
-def _predicted(case: Case, service: Service, member: Member) -> Predicted:
+def predicted(case: Case, service: Service, member: Member) -> Predicted:
+    """Predict a workload of a chosen offer."""
     sure = _sure(case, service.offer)
     if member.interactive:
         return interactive(service.offer, member, sure)
@@ -122,7 +131,7 @@ def _workload(
     case: Case, found: Search, service: Service, member: Member, now: Sequence[Today], nodes: int
 ) -> tuple[WorkloadPlan, Sensitivity | None]:
     """Describe the plan of one workload; its cost is filled in by the caller."""
-    predicted = _predicted(case, service, member)
+    forecast = predicted(case, service, member)
     ratio = headroom(service, member)
     name = member.spec.name
     shares: dict[str, float | None] = {other.spec.name: None for other in service.offer.group.members}
@@ -133,11 +142,11 @@ def _workload(
         reasons=reasons(found, service, member, now, case.scenario.reserve.nodes),
         revisit_when=signals(service, ratio),
         pools=tuple(pool_part(pool, service, name, case.engine.name) for pool in service.pools),
-        predicted=predicted,
+        predicted=forecast,
         kv=kv_part(service, member),
         failure=failure_part(case, service, member, nodes),
         operations=NOTHING,
-        cost=costs(service, shares | {name: predicted.goodput_share})[name],
+        cost=costs(service, shares | {name: forecast.goodput_share})[name],
     )
     if ratio is None:
         return plan, None

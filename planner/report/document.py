@@ -2,6 +2,7 @@
 
 from planner.check.accuracy import Accuracy
 from planner.check.calibrated import CalibrationFound
+from planner.check.simulation import Simulation
 from planner.check.single import Prediction
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
@@ -11,11 +12,14 @@ from planner.report.explained import explained
 from planner.report.fitted import fitted
 from planner.report.measured import measured
 from planner.report.overview import overview
+from planner.report.replayed import replayed
 from planner.report.single import predicted
 
 
 def compose(
-    answer: Recommendation | Explanation | Accuracy | Prediction | CalibrationFound, *, explain: bool = False
+    answer: Recommendation | Explanation | Accuracy | Prediction | CalibrationFound | Simulation,
+    *,
+    explain: bool = False,
 ) -> Document:
     """Compose the report of an answer.
 
@@ -26,6 +30,8 @@ def compose(
         return Document(measured(answer))
     if isinstance(answer, Prediction):
         return Document(predicted(answer))
+    if isinstance(answer, Simulation):
+        return Document(replayed(answer))
     if isinstance(answer, CalibrationFound):
         return Document(fitted(answer))
     if isinstance(answer, Explanation):

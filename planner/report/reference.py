@@ -13,6 +13,7 @@ from tabulate import tabulate
 
 from planner.check.accuracy import Accuracy
 from planner.check.calibrated import CalibrationFound
+from planner.check.simulation import Simulation
 from planner.check.single import Prediction
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation
@@ -25,6 +26,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "predict": Prediction,
     "accuracy": Accuracy,
     "calibrate": CalibrationFound,
+    "simulate": Simulation,
 }
 """Types of the answers, by command."""
 INTRODUCTION = """\
@@ -32,9 +34,9 @@ INTRODUCTION = """\
 
 Written from the types themselves by `just docs`; do not edit.
 
-With `--format json`, `recommend`, `explain`, `predict`, `accuracy` and `calibrate` answer in the JSON described here;
-the files `*.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside a version no key
-is renamed and none is taken away.
+With `--format json`, `recommend`, `explain`, `predict`, `accuracy`, `calibrate` and `simulate` answer in the JSON
+described here; the files `*.schema.json` beside this page say the same to a validator. `schema_version` is "1": inside
+a version no key is renamed and none is taken away.
 
 - Figures are in SI units: seconds, bytes, bytes per second, requests per second, watts. Money is in US dollars.
   Shares are between 0 and 1, percentiles between 0 and 100.

@@ -9,6 +9,7 @@ from planner.report.blocks import Document
 if TYPE_CHECKING:
     from planner.check.accuracy import Accuracy
     from planner.check.calibrated import CalibrationFound
+    from planner.check.simulation import Simulation
     from planner.check.single import Prediction
 
 Form = Literal["terminal", "markdown", "json"]
@@ -18,7 +19,7 @@ WIDTH = 120
 
 
 def render(
-    answer: "Recommendation | Explanation | Accuracy | Prediction | CalibrationFound",
+    answer: "Recommendation | Explanation | Accuracy | Prediction | CalibrationFound | Simulation",
     form: Form,
     *,
     explain: bool = False,
@@ -30,7 +31,7 @@ def render(
     Parameters
     ----------
     answer
-        What ``recommend``, ``explain``, ``predict``, ``accuracy`` or ``calibrate`` found.
+        What ``recommend``, ``explain``, ``predict``, ``accuracy``, ``calibrate`` or ``simulate`` found.
     form
         ``terminal``, ``markdown`` or ``json``. JSON always holds everything.
     explain
