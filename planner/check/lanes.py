@@ -66,7 +66,7 @@ class Rules(NamedTuple):
     reserve: bool
     """Whether admission reserves the whole output at once."""
     chunked: bool
-    """Whether a prompt may be cut."""
+    """Whether a prompt may be cut; else it waits for a step that begins with it, and is cut only where that is short."""
     router: int
     stages: int
     """Lanes of a rank."""

@@ -88,7 +88,7 @@ def _prompts(
         if s.part[rank] == NOBODY:
             if not _admits(s, q, r, lane, count):
                 break
-            if not r.chunked and room < r.budget and left(s, q, s.head[rank]) > room:
+            if not r.chunked and tokens > 0 and left(s, q, s.head[rank]) > room:
                 break
             who = take_first(s, rank)
             s.used[rank] += need(s, q, r, who)
