@@ -66,7 +66,7 @@ class Rules(NamedTuple):
     reserve: bool
     """Whether admission reserves the whole output at once."""
     chunked: bool
-    """Whether a prompt may be cut; else it waits for a step that begins with it, and is cut only where that is short."""
+    """Whether a prompt may be cut; else it waits for a step that begins with it."""
     router: int
     stages: int
     """Lanes of a rank."""
