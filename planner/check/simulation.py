@@ -5,8 +5,9 @@ are sized. A split pool hands each request over once its prompt is done; what cr
 says, and links are never short of bandwidth.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from planner.check.stepping import feed, look
 from planner.check.steptimes import ranks, rules, times
 from planner.errors import NoPlanError
 from planner.fleet.pools import transfer_time
+from planner.intake.traces import Trace
 from planner.numeric import Floats, Ints
 from planner.plan.describe import Service
 from planner.plan.offers import Offer, PoolChoice
@@ -116,7 +118,12 @@ class Replay:
 
 
 def simulate(
-    case: Case, version: str, seed: int = 1, hours: float | None = None, watch: Watch | None = None
+    case: Case,
+    version: str,
+    seed: int = 1,
+    hours: float | None = None,
+    watch: Watch | None = None,
+    traces: Mapping[str, Trace] = MappingProxyType({}),
 ) -> Simulation:
     """Replay the plan of a case.
 
@@ -132,6 +139,8 @@ def simulate(
         Time to replay, all at the rate of the busiest hour; None: up to 200,000 requests of each pool, 4 h at most.
     watch
         Told now and then how many requests of how many have arrived.
+    traces
+        Requests to replay instead of drawn ones, by workload; ``hours`` cuts them.
 
     Raises
     ------
@@ -147,7 +156,7 @@ def simulate(
     for number, service in enumerate(services):
         names += [member.spec.name for member in service.offer.group.deadline]
         if service.offer.group.interactive:
-            done = replay(service.offer, np.random.default_rng((seed, number)), hours, watch)
+            done = replay(service.offer, np.random.default_rng((seed, number)), hours, watch, traces)
             count, longest = count + len(done.arrival), max(longest, done.duration)
             out += list(_workloads(case, service, done))
     return Simulation(
@@ -162,14 +171,28 @@ def simulate(
     )
 
 
-def replay(offer: Offer, rng: np.random.Generator, hours: float | None, watch: Watch | None = None) -> Replay:
+def replay(
+    offer: Offer,
+    rng: np.random.Generator,
+    hours: float | None,
+    watch: Watch | None = None,
+    traces: Mapping[str, Trace] = MappingProxyType({}),
+) -> Replay:
     """Replay the interactive workloads of an offer."""
     traffic = offer.pools[0].replicas.subject.traffic
     every = offer.group.interactive
     names = [work.name for work in traffic.workloads]
     rates = [traffic.peak_rate * float(traffic.weight[names.index(member.spec.name)]) for member in every]
-    duration = hours * 3600.0 if hours is not None else min(MOST / sum(rates), LONGEST)
-    drawn = [_drawn(member, rate, rng, duration) for member, rate in zip(every, rates, strict=True)]
+    given = [traces[member.spec.name] for member in every if member.spec.name in traces]
+    duration = min([MOST / sum(rates), LONGEST, *(float(one.arrival[-1]) for one in given)])
+    if hours is not None:
+        duration = hours * 3600.0
+    drawn = [
+        _given(member, traces[member.spec.name], duration)
+        if member.spec.name in traces
+        else _drawn(member, rate, rng, duration)
+        for member, rate in zip(every, rates, strict=True)
+    ]
     arrival = np.concatenate([one[0] for one in drawn])
     order = np.argsort(arrival, kind="stable")
     member = np.repeat(np.arange(len(drawn)), [len(one[0]) for one in drawn])[order]
@@ -194,6 +217,13 @@ def _drawn(member: Member, rate: float, rng: np.random.Generator, duration: floa
     prompt = draw_lengths(spec.lengths.input, rng, len(arrival))
     output = draw_lengths(spec.lengths.output, rng, len(arrival))
     return arrival, prompt, np.floor(numbers.hit_rate * prompt).astype(np.int64), output
+
+
+def _given(member: Member, trace: Trace, duration: float) -> tuple[Floats, Ints, Ints, Ints]:
+    """Return the same of a trace; the scenario's hit rate counts."""
+    some = trace.arrival <= duration
+    cached: Ints = np.floor(member.numbers.hit_rate * trace.input[some]).astype(np.int64)
+    return trace.arrival[some], trace.input[some], cached, trace.output[some]
 
 
 def run(pool: PoolChoice, requests: Requests, watch: Watch | None = None) -> State:
