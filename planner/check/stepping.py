@@ -49,13 +49,23 @@ def _give_up(s: State, q: Requests, r: Rules, lane: int) -> None:
 
 
 @njit(cache=True)
+def _decoding(s: State, r: Rules, rank: int) -> int:
+    """Count the sequences that decode on a rank."""
+    return int(s.running[rank * r.stages : (rank + 1) * r.stages].sum())
+
+
+@njit(cache=True)
 def _admits(s: State, q: Requests, r: Rules, lane: int, beside: int) -> bool:
-    """Whether the front of the queue can begin, with ``beside`` prompts that end in this step."""
+    """Whether the front of the queue can begin, with ``beside`` prompts that end in this step.
+
+    What it leaves must last for a step of all that decode, or nobody would ever get on.
+    """
     rank = lane // r.stages
     who = s.head[rank]
     if who == NOBODY or s.running[lane] + beside >= r.limit:
         return False
-    return bool(s.used[rank] + need(s, q, r, who) <= r.room)
+    growing = 1 if r.reserve else _decoding(s, r, rank) + beside + 1
+    return bool(s.used[rank] + need(s, q, r, who) + growing <= r.room)
 
 
 @njit(cache=True)
@@ -160,7 +170,7 @@ def _next(s: State, q: Requests, r: Rules, rank: int) -> int:
     idle = s.part[rank] == NOBODY
     for lane in range(first, first + r.stages):
         idle = idle and s.running[lane] == 0
-    while idle and s.head[rank] != NOBODY and need(s, q, r, s.head[rank]) > r.room:
+    while idle and s.head[rank] != NOBODY and need(s, q, r, s.head[rank]) + 1 > r.room:
         # What does not fit into an empty cache never will.
         s.waiting[rank] -= left(s, q, take_first(s, rank))
         s.counters[3] += 1
@@ -186,7 +196,7 @@ def _advance(s: State, q: Requests, r: Rules, t: Times, until: float, ended: "In
 @njit(cache=True)
 def _busy(s: State, r: Rules, rank: int) -> int:
     """Count the requests that a rank has."""
-    return int(s.queued[rank] + s.running[rank * r.stages : (rank + 1) * r.stages].sum())
+    return int(s.queued[rank] + _decoding(s, r, rank))
 
 
 @njit(cache=True)

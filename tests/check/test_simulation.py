@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -92,3 +93,28 @@ def test_the_command_says_whether_promises_hold(capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr()
     assert "every promise holds" in shown.out
     assert not shown.err
+
+
+def test_a_trace_takes_the_place_of_drawn_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text(
+        "arrival,input,output\n" + "".join(f"{0.1 * place:.1f},500,20\n" for place in range(1000)), encoding="utf-8"
+    )
+    arguments = ["simulate", "quickstart", "--trace", str(tmp_path / "t.csv"), "--format", "json"]
+    assert run(arguments) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["requests"] == 1000
+    assert answer["workloads"][0]["simulated"]["offered_rps"] == pytest.approx(10.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "trace", "words"),
+    [
+        ("quickstart", "talk=t.csv", "no interactive workload 'talk'"),
+        ("orbit", "t.csv", "does not say which workload"),
+        ("orbit", "nightly=t.csv", "no interactive workload 'nightly'"),
+        ("quickstart", "absent.csv", "cannot be read"),
+    ],
+)
+def test_a_trace_is_of_a_workload(scenario: str, trace: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", scenario, "--trace", trace]) == 2
+    assert words in capsys.readouterr().err

@@ -131,9 +131,10 @@ def test_a_prefill_pool_is_an_m_d_1(router: int, ranks: int, wait: float | None)
         assert mean == pytest.approx(wait, rel=0.05)
 
 
-def test_a_full_cache_sends_the_last_back() -> None:
-    """Two of 100 + 60 tokens in a cache of 250: the second gives way, and is computed again."""
-    r = RULES._replace(room=250.0)
+@pytest.mark.parametrize("mixed", [True, False])
+def test_a_full_cache_sends_the_last_back(*, mixed: bool) -> None:
+    """Two of 100 + 60 tokens in a cache of 250: the second gives way, and is computed again; both get on."""
+    r = RULES._replace(room=250.0, mixed=mixed)
     s = done(asked([0.0, 0.0], 100, 60), r, clock(step=0.1))
     assert s.again[0] == 0 < s.again[1]
     assert s.end[1] > s.end[0]
