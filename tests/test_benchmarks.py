@@ -86,6 +86,26 @@ def test_record_writes_between_its_marks_and_nowhere_else(tmp_path: Path) -> Non
         assert f"`python benchmarks/{script}" in text
 
 
+def test_the_simulator_is_timed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))  # it shares the traffic of another benchmark
+    module("simulate_scale").main(["--requests", "500", "--replicas", "2"])
+    shown = capsys.readouterr().out
+    assert re.search(r"^run: [\d.]+ s, 500 requests, 2 replicas, \d+ steps$", shown, re.MULTILINE)
+
+
+def test_closed_forms_are_held_against_the_simulator() -> None:
+    """A small version of the page; its bounds are wide, since so few requests leave much to chance."""
+    grid = module("queueing_grid")
+    catalog = grid.Catalog()
+    rows = grid.grid(catalog, ["fixed 1,000 and 200", "Azure conversation"], (0.5, 0.8), (1.0,), 30_000)
+    assert len(rows) == 4
+    for row in rows:
+        mean, _, tail, each = (float(cell.strip("()").partition(" ")[0]) for cell in row[3:7])
+        assert abs(mean) < 15
+        assert abs(tail) < 30
+        assert abs(each) < 5
+
+
 def test_the_page_is_what_record_writes() -> None:
     record = module("record")
     text = record.PAGE.read_text(encoding="utf-8")

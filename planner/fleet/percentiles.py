@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.fleet.goodput import shares_in, states, tpot_share, ttft_share, workload_bins
+from planner.fleet.goodput import shares_in, states, tpot_mean, tpot_share, ttft_share, workload_bins
 from planner.fleet.waiting import Rows, Steady
 from planner.numeric import Floats
 
@@ -88,7 +88,7 @@ def tpot(stage: Stage, index: int, percentile: float, scale: float = 1.0) -> Spr
     rows = stage.rows
     _, _, output = workload_bins(rows.traffic, index)
     seen, state = lives(stage, scale)
-    mean = float(seen @ state.tpot)
+    mean = float(seen @ tpot_mean(state, output))
 
     def below(times: Floats) -> Floats:
         many, limits = _over(state, seen, times)

@@ -82,8 +82,12 @@ class Steady:
     """Second moment of it, (n,) [s^2]."""
     stalls: "Floats"
     """Prompts that add to a sequence's steps, (n,) [1/s]."""
+    behind: "Floats"
+    """Prompts that wait behind a request when its own prompt is done, (n,): they lengthen its first steps."""
+    chunks: "Floats"
+    """Steps that a prompt rides in, (n,); 0 where it has steps of its own."""
     tpot: "Floats"
-    """Mean time per output token, (n,) [s]."""
+    """Mean time per output token at a random moment, (n,) [s]."""
     batch: "Floats"
     """Sequences that decode in one replica, (n,)."""
     overloaded: "Bools"
@@ -134,7 +138,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
     place = spot(batch)
     step = place.pick(op.pairs.step, op.pair)
     if work is None:
-        stall = second = wait = waits = residual = np.zeros_like(step)
+        stall = second = wait = waits = residual = behind = chunks = np.zeros_like(step)
         lanes, base = np.ones_like(step), np.zeros((len(step), 1))
     else:
         stall, second, lanes = (
@@ -144,6 +148,10 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
         )
         base, residual = _first_token(rows, each, step, place)
         wait, waits = _queue(rows, each, replicas, place, bursts)
+        # As many are left behind as an arrival finds: one in its prefill, and the queue. Of those that come together in
+        # a burst, half come behind, over all lanes.
+        behind = waits + each / lanes * wait + (bursts - 1.0) / 2.0 / (replicas * lanes)
+        chunks = (place.pick(work.chunks, work.row) @ work.shares) if rows.mixed else np.zeros_like(step)
     prompts = each / lanes if work is not None else np.zeros_like(step)
     per_token = tpot(step, stall / lanes, each)
     peakedness = (1.0 + bursts) / 2.0
@@ -156,7 +164,22 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float) -> Stead
     above = np.minimum(batch * 1.05 + 1.0, BATCHES[-1])
     slope = np.maximum(spot(above).pick(op.pairs.step, op.pair) - step, 0.0) / np.maximum(above - batch, 1e-9)
     spread = slope * np.sqrt(peakedness * batch) + 1e-9
-    return Steady(base, residual, wait, waits, step, spread, stall, second, prompts, per_token, batch, overloaded)
+    return Steady(
+        base,
+        residual,
+        wait,
+        waits,
+        step,
+        spread,
+        stall,
+        second,
+        prompts,
+        behind,
+        chunks,
+        per_token,
+        batch,
+        overloaded,
+    )
 
 
 def _first_token(rows: Rows, each: "Floats", step: "Floats", place: "Spot") -> "tuple[Floats, Floats]":
