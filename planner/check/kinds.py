@@ -7,7 +7,7 @@ import numpy as np
 from planner.check.expression import Expressed, subject
 from planner.engine import layouts as lay
 from planner.fleet.closed import Loop, circulate
-from planner.fleet.goodput import ttft_share
+from planner.fleet.goodput import tpot_mean, ttft_share
 from planner.fleet.percentiles import Stage, tpot, ttft
 from planner.fleet.pools import rows_of
 from planner.fleet.waiting import steady
@@ -139,7 +139,8 @@ def _open(one: Expressed, replicas: Replicas, place: int) -> float:
     if metric in {"tpot_mean", "ttft_mean"}:
         state = steady(stage.rows, np.array([one.load.rate]), np.array([1]), 1.0)
         first = state.wait + state.base @ replicas.subject.traffic.input.share
-        return float((state.tpot if metric == "tpot_mean" else first)[0])
+        each = tpot_mean(state, replicas.subject.traffic.output)
+        return float((each if metric == "tpot_mean" else first)[0])
     level = float(metric.rsplit("_p", 1)[1])
     return (ttft if metric.startswith("ttft") else tpot)(stage, 0, level).at
 

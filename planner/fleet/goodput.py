@@ -50,10 +50,14 @@ def states(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) 
     times as they are at rate k r, with limits over k.
     """
     traffic = rows.traffic
-    rates, seen = _moving(traffic.peak_rate * load, float(traffic.dispersion[1]))
+    fast = fast_bursts(traffic)
+    # What bursts within a second disperse is no movement of the rate.
+    slow = max(float(traffic.dispersion[1]) - fast + 1.0, 1.0)
+    rates, seen = _moving(traffic.peak_rate * load, slow)
     n = len(replicas)
     index = np.tile(np.arange(n), len(rates))
-    return seen, steady(rows.take(index), np.repeat(rates * scale, n), replicas[index], fast_bursts(traffic))
+    calm = np.full(len(index), traffic.peak_rate * load * scale) if len(rates) > 1 else None
+    return seen, steady(rows.take(index), np.repeat(rates * scale, n), replicas[index], fast, calm)
 
 
 def ttft_share(state: Steady, limit: "Floats | float", shares: "Floats", part: slice, transfer: "Floats") -> "Floats":

@@ -4,7 +4,7 @@ import numpy as np
 
 from planner import __version__
 from planner.errors import InputError
-from planner.fleet.goodput import CENTRE, states, workload_bins
+from planner.fleet.goodput import CENTRE, states, tpot_mean, workload_bins
 from planner.fleet.percentiles import Stage, joint
 from planner.plan.anatomy import explained_pool, loads
 from planner.plan.answer import Decision
@@ -131,7 +131,8 @@ def _latencies(offer: Offer, member: Member) -> tuple[TtftParts, float | None, f
     index = [work.name for work in stages[0].rows.traffic.workloads].index(member.spec.name)
     first, last = (_steady(one) for one in (stages[0], stages[-1]))
     seen, state = states(stages[-1].rows, np.array([stages[-1].count]))
-    tpot = float(seen @ state.tpot) if last else None
+    _, _, output = workload_bins(stages[-1].rows.traffic, index)
+    tpot = float(seen @ tpot_mean(state, output)) if last else None
     return _ttft(stages[0], index, steady=first), tpot, float(joint(stages)[index])
 
 
