@@ -76,12 +76,12 @@ def ttft_share(state: Steady, limit: "Floats | float", shares: "Floats", part: s
 def stalls(state: Steady, output: "Bins") -> "Floats":
     """Mean number of prompts that lengthen the steps of a request of each output length, (n, k).
 
-    Those that arrive while it decodes, and those that waited behind its own prompt, which come right after; each rides
-    in so many steps, so no more fit beside it than its steps hold.
+    Those that arrive while it decodes, and those that waited behind its own prompt, which come right after; no more fit
+    beside it than its steps hold.
     """
     steps = np.maximum(output.value - 1.0, 1e-9)
     count = (state.stalls * state.tpot)[:, np.newaxis] * steps + state.behind[:, np.newaxis]
-    most = steps / np.maximum(state.chunks, 1e-6)[:, np.newaxis]
+    most = steps / np.maximum(state.fills, 1e-6)[:, np.newaxis]
     return np.minimum(count, np.minimum(most, 1e6))
 
 

@@ -88,8 +88,8 @@ class Steady:
     """Prompts that add to a sequence's steps, (n,) [1/s]."""
     behind: "Floats"
     """Prompts that wait behind a request when its own prompt is done, (n,): they lengthen its first steps."""
-    chunks: "Floats"
-    """Steps that a prompt rides in, (n,); 0 where it has steps of its own."""
+    fills: "Floats"
+    """Steps that a prompt fills, (n,); 0 where it has steps of its own."""
     tpot: "Floats"
     """Mean time per output token at a random moment, (n,) [s]."""
     batch: "Floats"
@@ -170,7 +170,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float, calm: "F
     place = spot(batch)
     step = place.pick(op.pairs.step, op.pair)
     if work is None:
-        stall = second = wait = waits = residual = behind = chunks = np.zeros_like(step)
+        stall = second = wait = waits = residual = behind = fills = np.zeros_like(step)
         lanes, base = np.ones_like(step), np.zeros((len(step), 1))
     else:
         stall, second, lanes = (
@@ -183,7 +183,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float, calm: "F
         # As many are left behind as an arrival finds: one in its prefill, and the queue. Of those that come together in
         # a burst, half come behind, over all lanes.
         behind = waits + each / lanes * wait + (bursts - 1.0) / 2.0 / (replicas * lanes)
-        chunks = (place.pick(work.chunks, work.row) @ work.shares) if rows.mixed else np.zeros_like(step)
+        fills = place.pick(work.fills, work.row) if rows.mixed else np.zeros_like(step)
     prompts = each / lanes if work is not None else np.zeros_like(step)
     per_token = tpot(step, stall / lanes, each)
     peakedness = (1.0 + bursts) / 2.0
@@ -212,7 +212,7 @@ def steady(rows: Rows, rate: "Floats", replicas: "Ints", bursts: float, calm: "F
         second,
         prompts,
         behind,
-        chunks,
+        fills,
         per_token,
         batch,
         overloaded,

@@ -27,6 +27,8 @@ class Prefill:
     """Time that one prompt adds to the steps of its rank, (n, g, k) [s]."""
     chunks: "Floats"
     """Steps that one prompt needs, (n, g, k)."""
+    fills: "Floats"
+    """Mean number of steps that a prompt fills: its tokens over what a step has for prompts, (n, g)."""
     shares: "Floats"
     """Share of each bin, (k,)."""
     lanes: "Floats"
@@ -48,15 +50,24 @@ class Prefill:
         return replace(self, row=self.row[index], lanes=self.lanes[index])
 
 
-GRIDS = ("added", "chunks", "added_mean", "added_second", "work_mean", "work_second")
+GRIDS = ("added", "chunks", "fills", "added_mean", "added_second", "work_mean", "work_second")
 """Tables of :class:`Prefill` over the grid of decode batches."""
 
 
-def _table(added: "Floats", chunks: "Floats", work: "Floats", shares: "Floats", lanes: "Floats") -> Prefill:
+def _table(added: "Floats", parts: "Floats", work: "Floats", shares: "Floats", lanes: "Floats") -> Prefill:
     """Join the arrays with their moments over the bins."""
     first, second = added @ shares, (added * added) @ shares
     return Prefill(
-        added, chunks, shares, lanes, first, second, work @ shares, (work * work) @ shares, np.arange(len(lanes))
+        added,
+        np.ceil(parts),
+        parts @ shares,
+        shares,
+        lanes,
+        first,
+        second,
+        work @ shares,
+        (work * work) @ shares,
+        np.arange(len(lanes)),
     )
 
 
@@ -75,15 +86,14 @@ def prefill(passes: "Passes", row: "Ints", budget: "Ints", traffic: "Blend", *, 
         added = pieces * full[:, :, np.newaxis] + rest + attention[:, np.newaxis, :]
         # A short rest may add more than its share of a full chunk, and keeps later prompts waiting as long.
         work = np.maximum(fresh * (step / chunk)[:, :, np.newaxis] + attention[:, np.newaxis, :], added)
-        chunks = np.ceil(fresh / chunk[:, :, np.newaxis])
-        return _table(added, chunks, work, traffic.input.share, lanes)
+        return _table(added, fresh / chunk[:, :, np.newaxis], work, traffic.input.share, lanes)
     top = head(m, np.ones(1)).total[row]
     count = np.floor(fresh / column(budget))
     rest = fresh - count * column(budget)
     last = np.where(rest > 0, passes.linear(row, np.maximum(rest, 1.0)) + top, 0.0)
     own = count * (passes.linear(row, column(budget).astype(float)) + top) + last + attention
     # Nothing decodes meanwhile, so all batches of the grid have the same prefill.
-    alone = _table(own, np.ceil(fresh / column(budget)), own, traffic.input.share, lanes)
+    alone = _table(own, fresh / column(budget), own, traffic.input.share, lanes)
     grids = {name: getattr(alone, name)[:, np.newaxis] for name in GRIDS}
     return replace(alone, **{name: np.broadcast_to(at, (n, g, *at.shape[2:])) for name, at in grids.items()})
 
