@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from planner.fleet.goodput import fast_bursts, idle, idle_shares, shares, states, tpot_share, ttft_share, workload_bins
+from planner.fleet.goodput import (
+    fast_bursts,
+    idle,
+    idle_shares,
+    shares,
+    stalls,
+    states,
+    tpot_mean,
+    tpot_share,
+    ttft_share,
+    workload_bins,
+)
 from planner.fleet.waiting import Rows, Steady
 from planner.numeric import Floats
 from planner.replica.candidates import Role
@@ -170,3 +181,19 @@ def test_the_moving_rate_is_seen_by_requests_not_by_the_clock(rows: dict[Role, R
     assert seen.sum() == pytest.approx(1.0)
     assert len(state_of.wait) == len(seen) * len(of.stages)
     assert fast_bursts(of.traffic) >= 1.0
+
+
+def test_prompts_behind_a_request_count_once_and_weigh_more_on_short_answers() -> None:
+    """Two behind and one in ten seconds beside: a short answer feels both, a long one a third more."""
+    output = Bins(value=np.array([1.0, 11.0, 1001.0]), share=np.full(3, 1 / 3))
+    at = state(step=0.01, stall=0.05, stalls=0.1, tpot=0.01, behind=2.0)
+    count = stalls(at, output)
+    assert count[0, 1:] == pytest.approx([2.01, 3.0])
+    mean = tpot_mean(at, output)[0]
+    assert mean == pytest.approx(0.01 + 0.05 * (2.01 / 10 + 3.0 / 1000) / 2), "one token has no time per token"
+
+
+def test_no_more_prompts_fit_beside_a_request_than_its_steps_hold() -> None:
+    output = Bins(value=np.array([11.0]), share=np.ones(1))
+    assert stalls(state(stalls=0.1, tpot=0.01, behind=50.0, fills=0.5), output)[0, 0] == pytest.approx(20.0)
+    assert stalls(state(stalls=0.1, tpot=0.01, behind=50.0, fills=2.0), output)[0, 0] == pytest.approx(5.0)

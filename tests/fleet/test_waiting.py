@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from planner.fleet.waiting import Rows, Steady, shared_queue, slot_wait, steady
+from planner.fleet.waiting import Rows, Steady, delayed, settled, shared_queue, slot_wait, steady
 from planner.numeric import Floats
 from planner.replica.candidates import Role
 
@@ -79,3 +79,31 @@ def test_beyond_saturation_a_pool_is_overloaded_and_its_wait_grows_with_the_exce
     assert above.overloaded.all()
     assert (above.waits == 1.0).all()
     np.testing.assert_allclose(far.wait - above.wait, 0.2 * 10.0 / 2.0, rtol=1e-6)
+
+
+def test_bursts_make_waiting_likelier_and_poisson_arrivals_see_the_load() -> None:
+    load = np.linspace(0.05, 0.95, 10)
+    assert delayed(load, np.ones(10), 1.0) == pytest.approx(load)
+    seen = [delayed(load, np.full(10, 8.0), bursts) for bursts in (1.0, 2.0, 4.0, 16.0)]
+    assert (np.diff(seen, axis=0) > 0).all()
+    assert (np.array(seen) < 1.0).all()
+    # Simulated: 0.458 with Poisson arrivals, 0.694 with ca^2 = 4.
+    assert delayed(np.array([0.8]), np.array([8.0]), 1.0)[0] == pytest.approx(0.458, rel=0.1)
+    assert delayed(np.array([0.8]), np.array([8.0]), 4.0)[0] == pytest.approx(0.694, rel=0.1)
+
+
+@pytest.mark.parametrize("role", ["mixed", "prefill", "decode"])
+def test_a_short_busy_spell_is_no_steady_state(rows: dict[Role, Rows], role: Role) -> None:
+    """Where the rate has risen only now, batch and wait lie between those before it and those of staying so."""
+    of = rows[role]
+    n = len(of.stages)
+    calm, busy = 0.6 * of.op.saturation, 0.95 * of.op.saturation
+    one = np.ones(n, np.int64)
+    before, spell, after = (
+        steady(of, rate, one, 1.5, usual) for rate, usual in ((calm, None), (busy, calm), (busy, None))
+    )
+    assert (spell.wait <= after.wait * (1.0 + 1e-9)).all()
+    assert (spell.batch <= after.batch * (1.0 + 1e-9)).all()
+    assert (spell.batch >= before.batch * (1.0 - 1e-9)).all()
+    rate = settled(of, busy, calm)
+    assert ((rate >= calm * (1.0 - 1e-9)) & (rate <= busy * (1.0 + 1e-9))).all()
