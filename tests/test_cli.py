@@ -316,3 +316,14 @@ def test_own_cards_come_first(tmp_path: Path) -> None:
     text = planner("cards", "show", "h100-sxm").stdout
     (tmp_path / "h100-sxm.yaml").write_text(text.replace("3.35 TB/s", "3.3 TB/s"), encoding="utf-8")
     assert "3.3 TB/s" in planner("cards", "show", "h100-sxm", "--cards", tmp_path).stdout
+
+
+def test_a_plan_loads_neither_a_compiler_nor_scipy(tmp_path: Path) -> None:
+    """Both take longer than the plan itself; only what simulates and fits needs them."""
+    script = (
+        "import sys; from planner.cli.main import run; "
+        f"status = run(['recommend', 'quickstart', '--explain', '--output', {str(tmp_path / 'plan.txt')!r}]); "
+        "print(status, sorted({'numba', 'scipy', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0 []"

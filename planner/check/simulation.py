@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.check.lanes import TOKENS, Requests, Rules, State, Times, begun
+from planner.check.simulated import Observed, Simulated, SimulatedWorkload, Simulation
 from planner.check.stepping import feed, look
 from planner.check.steptimes import ranks, rules, times
 from planner.errors import NoPlanError
@@ -20,7 +21,6 @@ from planner.intake.traces import Trace
 from planner.numeric import Floats, Ints
 from planner.plan.describe import Service
 from planner.plan.offers import Offer, PoolChoice
-from planner.plan.predicted import Part, Predicted
 from planner.plan.recommend import plan_of, predicted
 from planner.plan.subjects import Member
 from planner.spec.catalog import Case
@@ -41,65 +41,6 @@ STUDENT = 2.093
 """97.5th percentile of Student's t with 19 degrees of freedom."""
 Watch = Callable[[int, int], None]
 """Told how many requests of how many have arrived."""
-
-
-class Observed(Part):
-    """A latency as it was replayed [s]."""
-
-    mean: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    at: float
-    """At the percentile that the promise shows."""
-    limit: float
-    """The promise."""
-
-
-class Simulated(Part):
-    """What the replay of a workload shows."""
-
-    requests: int
-    """Requests that count: those after the pools have filled."""
-    ttft: Observed
-    tpot: Observed
-    goodput_share: float
-    """Share of requests that meet TTFT and TPOT together."""
-    goodput_share_interval: tuple[float, float]
-    """95 % confidence interval, from the means of consecutive parts of the time."""
-    offered_rps: float
-    """Arrivals [req/s]."""
-    recomputed: float
-    """Times that a request lost its cache and was computed again, on average."""
-    rejected: int
-    """Requests that no lane can hold."""
-
-
-class SimulatedWorkload(Part):
-    """A workload: what the closed forms say, and what the replay shows."""
-
-    name: str
-    predicted: Predicted
-    simulated: Simulated
-    holds: bool
-    """Whether the replayed share is at least the promised one."""
-
-
-class Simulation(Part):
-    """The answer of ``simulate``."""
-
-    schema_version: str
-    planner_version: str
-    scenario: str
-    seed: int
-    hours: float
-    """Time that was replayed, the longest of all pools [h]."""
-    requests: int
-    """Requests of all pools."""
-    left_out: tuple[str, ...]
-    """Workloads that are not replayed: those with a deadline."""
-    workloads: tuple[SimulatedWorkload, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
 """The report of ``calibrate``: what the measurements tell, what they do not, and how well the card does."""
 
-from planner.check.calibrated import CalibrationFound, ErrorFound, FactorFound
+from planner.check.calibration import CalibrationFound, ErrorFound, FactorFound
 from planner.report.blocks import Block, Cell, Facts, Tone, cell, heading, table
 from planner.report.figures import number, percent, plural
 

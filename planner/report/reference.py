@@ -12,8 +12,8 @@ from pydantic import BaseModel, JsonValue
 from tabulate import tabulate
 
 from planner.check.accuracy import Accuracy
-from planner.check.calibrated import CalibrationFound
-from planner.check.simulation import Simulation
+from planner.check.calibration import CalibrationFound
+from planner.check.simulated import Simulation
 from planner.check.single import Prediction
 from planner.plan.answer import Recommendation
 from planner.plan.explanation import Explanation

@@ -8,8 +8,8 @@ from planner.report.blocks import Document
 
 if TYPE_CHECKING:
     from planner.check.accuracy import Accuracy
-    from planner.check.calibrated import CalibrationFound
-    from planner.check.simulation import Simulation
+    from planner.check.calibration import CalibrationFound
+    from planner.check.simulated import Simulation
     from planner.check.single import Prediction
 
 Form = Literal["terminal", "markdown", "json"]

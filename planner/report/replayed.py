@@ -1,6 +1,6 @@
 """The report of ``simulate``: the replay of a plan beside what the closed forms say of it."""
 
-from planner.check.simulation import SimulatedWorkload, Simulation
+from planner.check.simulated import SimulatedWorkload, Simulation
 from planner.report.blocks import Block, Cell, Column, Facts, Line, Table, Tone, cell, heading
 from planner.report.figures import number, percent, quantity
 
