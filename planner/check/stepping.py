@@ -69,6 +69,14 @@ def _admits(s: State, q: Requests, r: Rules, lane: int, beside: int) -> bool:
 
 
 @njit(cache=True)
+def _prefills(s: State, q: Requests, r: Rules, lane: int) -> bool:
+    """Whether a lane has a prompt to go on with, or to begin."""
+    if s.part[lane // r.stages] != NOBODY:
+        return bool(s.running[lane] < r.limit)
+    return bool(_admits(s, q, r, lane, 0))
+
+
+@njit(cache=True)
 def _join(s: State, q: Requests, r: Rules, lane: int, who: int, now: float) -> None:
     """Let a request whose prompt is done decode, or end where one token is all."""
     s.emitted[who] += 1
@@ -94,7 +102,8 @@ def _prompts(
 ) -> "tuple[int, int, float]":
     """Fill a step with prompts; returns its tokens, how many prompts end with it (in ``ended``), and attention [s]."""
     rank, tokens, count, attention = lane // r.stages, 0, 0, 0.0
-    while room > 0 and count < len(ended):
+    # What another lane has begun may end here only where there is a place.
+    while room > 0 and s.running[lane] + count < r.limit:
         if s.part[rank] == NOBODY:
             if not _admits(s, q, r, lane, count):
                 break
@@ -143,7 +152,7 @@ def _step(s: State, q: Requests, r: Rules, t: Times, lane: int, ended: "Ints") -
     while not r.reserve and s.running[lane] > 1 and s.used[rank] + s.running[lane] > r.room:
         _give_up(s, q, r, lane)
     batch = s.running[lane]
-    if not r.mixed and (s.part[rank] != NOBODY or _admits(s, q, r, lane, 0)):
+    if not r.mixed and _prefills(s, q, r, lane):
         batch = 0
     tokens, count, attention = 0, 0, 0.0
     if r.mixed or batch == 0:
@@ -176,7 +185,7 @@ def _next(s: State, q: Requests, r: Rules, rank: int) -> int:
         s.counters[3] += 1
     best = NOBODY
     for lane in range(first, first + r.stages):
-        if s.running[lane] > 0 or s.part[rank] != NOBODY or _admits(s, q, r, lane, 0):
+        if s.running[lane] > 0 or _prefills(s, q, r, lane):
             s.clock[lane] = max(s.clock[lane], s.gate[rank])
             if best == NOBODY or s.clock[lane] < s.clock[best]:
                 best = lane

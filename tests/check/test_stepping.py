@@ -143,6 +143,19 @@ def test_a_full_cache_sends_the_last_back(*, mixed: bool) -> None:
     assert safe.first[1] > safe.end[0] - 1e-9, "what is promised to the first keeps the second out"
 
 
+def test_what_one_stage_begins_ends_only_where_there_is_a_place() -> None:
+    """Long prompts and long answers in a pipeline with few places: nobody is put beyond the last one."""
+    r = RULES._replace(stages=2, limit=2, budget=128)
+    s = begun(1, r, 400)
+    q = asked(np.arange(400) * 0.01, 1000, 40)
+    t = clock(token=1e-4, step=0.02)
+    for who in range(400):
+        feed(s, q, r, t, (who, who + 1))
+        assert s.running.max() <= r.limit
+    look(s, q, r, t, float("inf"))
+    assert not np.isnan(s.end).any()
+
+
 def test_what_no_cache_holds_is_counted() -> None:
     s = done(asked([0.0, 1.0, 2.0], [100, 5000, 100], 10), RULES._replace(room=1000.0), clock(step=0.1))
     assert np.isnan(s.first).tolist() == [False, True, False]
