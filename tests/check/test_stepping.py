@@ -147,7 +147,7 @@ def test_what_one_stage_begins_ends_only_where_there_is_a_place() -> None:
     """Long prompts and long answers in a pipeline with few places: nobody is put beyond the last one."""
     r = RULES._replace(stages=2, limit=2, budget=128)
     s = begun(1, r, 400)
-    q = asked(np.arange(400) * 0.01, 1000, 40)
+    q = asked([0.01 * place for place in range(400)], 1000, 40)
     t = clock(token=1e-4, step=0.02)
     for who in range(400):
         feed(s, q, r, t, (who, who + 1))
