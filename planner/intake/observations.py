@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from planner.errors import Fault, InputError, shorten
+from planner.intake.files import read_text
 from planner.spec.observation import Observation
 
 LARGEST = 64 * 1024 * 1024
@@ -24,16 +25,7 @@ def read(path: Path) -> tuple[Observation, ...]:
         With the faults of the table: file, line, column, value, and what would be right.
 
     """
-    try:
-        if path.stat().st_size > LARGEST:
-            msg = f"larger than {LARGEST // 2**20} MiB, which is no table of figures"
-            raise InputError.of(msg, file=str(path))
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        msg = f"cannot be read: {error.strerror or error}"
-        raise InputError.of(msg, file=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError.of("is not UTF-8 text, for example a CSV file", file=str(path)) from error
+    text = read_text(path, LARGEST, "table of figures (CSV)")
     lines = csv.DictReader(text.splitlines(), strict=True)
     faults = list(_columns(path, lines.fieldnames or ()))
     rows = []

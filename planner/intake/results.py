@@ -15,6 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from planner.errors import Fault, InputError, shorten
+from planner.intake.files import json_lines, read_text
 
 KNOWN = "vllm bench serve --save-result, sglang bench_serving --output-file, AIPerf profile_export_aiperf.json"
 FIGURES = re.compile(r"^(mean|median|p50|p90|p95|p99)_(ttft|tpot|e2el|e2e_latency)(_ms)?$")
@@ -23,7 +24,8 @@ stream chunks (ITL) are left alone: a chunk may hold several tokens."""
 AIPERF = {"time_to_first_token": "ttft", "inter_token_latency": "tpot", "request_latency": "e2e_latency"}
 """AIPerf's inter-token latency is (latency - TTFT) / (tokens - 1) of a request, which others call TPOT."""
 SECONDS = {"ms": 1e-3, "sec": 1.0, "s": 1.0, "seconds": 1.0, "us": 1e-6, "ns": 1e-9}
-LEVELS = {"avg": "mean", "mean": "mean", "median": "p50"}
+LARGEST = 512 * 1024 * 1024
+"""Bytes of the largest file that is read; one with details has a text and the gaps of every request."""
 
 
 def _unlimited(value: object) -> object:
@@ -31,20 +33,14 @@ def _unlimited(value: object) -> object:
     return float("inf") if value is None else value
 
 
-class Lengths(BaseModel):
-    """How many tokens the requests had, one by one."""
+class BenchResult(BaseModel):
+    """What vLLM and SGLang write of a run, as far as it is used. Their other keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     input_lens: tuple[int, ...] = ()
     output_lens: tuple[int, ...] = ()
-
-
-class BenchResult(Lengths):
-    """What vLLM and SGLang write of a run, as far as it is used. Their other keys are ignored."""
-
-    model_id: str | None = None
-    num_prompts: Annotated[int, Field(ge=1)] | None = None
+    """Tokens of the requests, one by one."""
     request_rate: Annotated[float | str, BeforeValidator(_unlimited)] = Field(
         default=float("inf"), union_mode="left_to_right"
     )
@@ -69,7 +65,6 @@ class Result:
 
     line: int | None
     """Line of the file where it begins; None where the file holds one run."""
-    model: str | None
     run: BenchResult
     figures: Mapping[str, float]
     """Seconds, or tokens per second, by metric."""
@@ -110,7 +105,7 @@ def read_results(path: Path) -> tuple[Result, ...]:
             faults += _faults(path, line, error)
             continue
         figures = {name: float(value) for name, value in _figures(known)}
-        out.append(Result(line, run.model_id, run, figures))
+        out.append(Result(line, run, figures))
     if not faults and not out:
         faults.append(Fault(str(path), None, "", "", f"holds no results; read are {KNOWN}"))
     if faults:
@@ -120,12 +115,7 @@ def read_results(path: Path) -> tuple[Result, ...]:
 
 def _documents(path: Path) -> Iterator[tuple[int | None, object]]:
     """JSON values of a file: one for the whole of it, or one for each line; ``Infinity`` counts as a number."""
-    try:
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
-        msg = f"cannot be read: {words or error}"
-        raise InputError.of(msg, file=str(path)) from error
+    text = read_text(path, LARGEST, "result file (JSON)")
     try:
         whole = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
@@ -133,13 +123,7 @@ def _documents(path: Path) -> Iterator[tuple[int | None, object]]:
     else:
         yield from ((None, one) for one in (whole if isinstance(whole, list) else [whole]))
         return
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                why = error.msg if isinstance(error, json.JSONDecodeError) else "too deeply nested"
-                raise InputError([Fault(str(path), number, "", "", f"is not JSON: {why}")]) from error
+    yield from json_lines(path, text)
 
 
 def _figures(values: Mapping[str, object]) -> Iterator[tuple[str, float]]:
@@ -148,7 +132,7 @@ def _figures(values: Mapping[str, object]) -> Iterator[tuple[str, float]]:
         found = FIGURES.match(key)
         if found and isinstance(value, int | float) and 0.0 < value < float("inf"):
             level, name, unit = found.groups()
-            level, name = LEVELS.get(level, level), name.replace("e2el", "e2e_latency")
+            level, name = level.replace("median", "p50"), name.replace("e2el", "e2e_latency")
             seconds = value / 1e3 if unit else float(value)
             if name != "e2e_latency":
                 yield f"{name}_{level}", seconds
@@ -171,10 +155,7 @@ def _aiperf(value: Mapping[str, object]) -> dict[str, object]:
         return inner(value, name, "avg")
 
     given = inner(value, "input_config", "loadgen")
-    names = inner(value, "input_config", "endpoint", "model_names")
     out = {
-        "model_id": names[0] if isinstance(names, list) and names else None,
-        "num_prompts": inner(given, "request_count"),
         "request_rate": inner(given, "request_rate"),
         "burstiness": 1.0 if inner(given, "arrival_pattern") in {None, "poisson"} else 0.0,
         "max_concurrency": inner(given, "concurrency"),

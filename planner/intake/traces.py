@@ -7,7 +7,6 @@ columns arrival, input and output in seconds and tokens.
 """
 
 import csv
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.errors import Fault, InputError, shorten
+from planner.intake.files import json_lines, read_text
 from planner.numeric import Floats, Ints
 
 LARGEST = 1024 * 1024 * 1024
@@ -139,22 +139,9 @@ def _measured(path: Path, rows: list[tuple[int, Row]], faults: list[Fault]) -> t
     return first - queued, last - queued
 
 
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LARGEST:
-            msg = f"larger than {LARGEST // 2**30} GiB"
-            raise InputError.of(msg, file=str(path))
-        return path.read_text("utf-8-sig")
-    except OSError as error:
-        msg = f"cannot be read: {error.strerror or error}"
-        raise InputError.of(msg, file=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError.of("is not UTF-8 text", file=str(path)) from error
-
-
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Lines of a file as rows, each with its number."""
-    text = _text(path)
+    text = read_text(path, LARGEST, "trace")
     if text.lstrip()[:1] != "{":
         lines = csv.DictReader(text.splitlines())
         try:
@@ -163,12 +150,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
         except csv.Error as error:
             raise InputError([Fault(str(path), lines.line_num, "", "", f"is not CSV: {error}")]) from error
         return
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise InputError([Fault(str(path), number, "", "", f"is not JSON: {error}")]) from error
-            if not isinstance(row, dict):
-                raise InputError([Fault(str(path), number, "", shorten(row), "is no request")])
-            yield number, row
+    for number, value in json_lines(path, text):
+        if not isinstance(value, dict):
+            raise InputError([Fault(str(path), number, "", shorten(value), "is no request")])
+        yield number, value
