@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.fleet.waiting import BURST, Rows, Steady, steady
 from planner.numeric import normal_cdf
-from planner.queueing.bursts import arrival_shares, rate_mixture
+from planner.queueing.bursts import arrival_shares, divided, rate_mixture
 
 if TYPE_CHECKING:
     from planner.numeric import Floats, Ints
@@ -28,12 +28,12 @@ CENTRE = 0.97
 
 
 def fast_bursts(traffic: "Blend") -> float:
-    """Variance of arrivals that the moving rate does not explain, as a squared coefficient of variation; at least 1.
+    """Variance of arrivals that the moving rate does not explain, as a squared coefficient of variation; at least 1."""
+    return _divided(traffic)[0]
 
-    The dispersion at 1 s less what a rate that moves over ``WINDOW`` adds to it.
-    """
-    slow = max(float(traffic.dispersion[1]) - 1.0, 0.0) / WINDOW
-    return max(float(traffic.dispersion[0]) - slow, 1.0)
+
+def _divided(traffic: "Blend") -> tuple[float, float]:
+    return divided(float(traffic.dispersion[0]), float(traffic.dispersion[1]))
 
 
 @lru_cache(maxsize=256)
@@ -50,9 +50,7 @@ def states(rows: Rows, replicas: "Ints", scale: float = 1.0, load: float = 1.0) 
     times as they are at rate k r, with limits over k.
     """
     traffic = rows.traffic
-    fast = fast_bursts(traffic)
-    # What bursts within a second disperse is no movement of the rate.
-    slow = max(float(traffic.dispersion[1]) - fast + 1.0, 1.0)
+    fast, slow = _divided(traffic)
     rates, seen = _moving(traffic.peak_rate * load, slow)
     n = len(replicas)
     index = np.tile(np.arange(n), len(rates))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.numeric import normal_cdf
+from planner.queueing.bursts import STAY
 from planner.replica.batching import Operating, spot, tpot
 from planner.replica.passes import BATCHES
 from planner.replica.prefill import latency
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from planner.replica.prefill import Prefill
     from planner.workload.blend import Blend
 
-BURST = 10.0
+BURST = STAY
 """How long the moving rate stays in one state [s]: while it is beyond saturation, the backlog grows in proportion."""
 SHORTEST_QUEUE = 0.55
 """Mean wait under join-shortest-queue over that of one shared queue, less 1, at many servers (simulated, 8 servers at

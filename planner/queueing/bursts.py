@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from planner.numeric import Floats, floats
 
+STAY = 10.0
+"""How long a moving rate is taken to stay as it is [s]: longer than a queue lives, shorter than a pool is scaled."""
 HALVINGS = 60
 """Bisections: as many as a float distinguishes."""
 SLOWEST = 1e-4
@@ -28,6 +30,19 @@ def split_dispersion(dispersion: npt.ArrayLike, ways: npt.ArrayLike) -> Floats:
     4.775
     """
     return 1 + (floats(dispersion) - 1) / floats(ways)
+
+
+def divided(second: float, stay: float) -> tuple[float, float]:
+    """Divide the dispersion of counts in 1 s and in :data:`STAY` into what bursts within a second, and what moves.
+
+    Bursts are a squared coefficient of variation of the gaps: the dispersion at 1 s less what a rate that moves adds to
+    it. What is left at ``STAY`` is a movement of the rate. Both are at least 1, which is Poisson (Cox and Isham 1980).
+
+    >>> [[round(part, 3) for part in divided(*both)] for both in ((1.39, 3.87), (4.0, 4.0))]
+    [[1.103, 3.767], [3.7, 1.3]]
+    """
+    fast = max(second - max(stay - 1.0, 0.0) / STAY, 1.0)
+    return fast, max(stay - fast + 1.0, 1.0)
 
 
 def rate_variance(rate: npt.ArrayLike, dispersion: npt.ArrayLike, window: npt.ArrayLike) -> Floats:

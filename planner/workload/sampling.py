@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.numeric import Floats, Ints
-from planner.queueing.bursts import rate_variance
+from planner.queueing.bursts import STAY, divided, rate_variance
+from planner.spec.lengths import table_mean
 
 if TYPE_CHECKING:
-    from planner.spec.scenario import Lengths
-
-SLOW = 10.0
-"""How long the moving rate stays in one state [s]; as :data:`planner.fleet.waiting.BURST`."""
+    from planner.spec.lengths import Lengths
 
 
 def draw_lengths(lengths: "Lengths", rng: np.random.Generator, count: int) -> Ints:
@@ -28,8 +26,8 @@ def draw_lengths(lengths: "Lengths", rng: np.random.Generator, count: int) -> In
     elif lengths.quantiles is not None:
         table = sorted(lengths.quantiles.items())
         levels, marks = np.array([level / 100.0 for level, _ in table]), np.array([mark for _, mark in table])
-        area = float(np.sum(np.diff(levels) * (marks[1:] + marks[:-1]) / 2.0))
-        drawn = np.interp(rng.random(count), levels, marks) * (lengths.mean / area if lengths.mean is not None else 1.0)
+        scale = lengths.mean / table_mean(lengths.quantiles) if lengths.mean is not None else 1.0
+        drawn = np.interp(rng.random(count), levels, marks) * scale
     else:
         centre, spread = lengths.lognormal()
         drawn = rng.lognormal(centre, spread, count)
@@ -51,16 +49,15 @@ def draw_arrivals(rate: float, dispersion: Floats, rng: np.random.Generator, dur
     >>> round(float(counts.mean())), bool(0.8 < counts.var() / counts.mean() < 1.25)
     (50, True)
     """
-    states = max(int(np.ceil(duration / SLOW)), 1)
-    # The dispersion at 10 s holds the fast part too.
-    fast = max(float(dispersion[0]) - max(float(dispersion[1]) - 1.0, 0.0) / SLOW, 1.0)
-    variance = float(rate_variance(rate, max(float(dispersion[1]) - fast + 1.0, 1.0), SLOW))
+    states = max(int(np.ceil(duration / STAY)), 1)
+    fast, slow = divided(float(dispersion[0]), float(dispersion[1]))
+    variance = float(rate_variance(rate, slow, STAY))
     rates = np.full(states, rate)
     if variance > 0.0:
         rates = rng.gamma(rate * rate / variance, variance / rate, states)
     # In operational time, in which one request comes in each unit on average, the gaps are those of a renewal stream.
-    passed = np.concatenate([[0.0], np.cumsum(rates * SLOW)])
+    passed = np.concatenate([[0.0], np.cumsum(rates * STAY)])
     gaps = rng.gamma(1.0 / fast, fast, int(passed[-1] + 10.0 * np.sqrt(passed[-1] * fast) + 100.0))
     events = np.cumsum(gaps) - gaps[0] * rng.random()
-    times: Floats = np.interp(events[events < passed[-1]], passed, np.arange(states + 1) * SLOW)
+    times: Floats = np.interp(events[events < passed[-1]], passed, np.arange(states + 1) * STAY)
     return times[times < duration]
