@@ -16,14 +16,14 @@ import numpy as np
 from tabulate import tabulate
 
 from planner.check.expression import express, subject
-from planner.check.lanes import TOKENS, Requests, begun
-from planner.check.simulation import finish
+from planner.check.lanes import TOKENS, Requests, begun, time_per_token
+from planner.check.simulation import BATCHES, STUDENT, WARM, finish
+from planner.check.single import replicas
 from planner.check.steptimes import rules, times
-from planner.engine import layouts as lay
 from planner.fleet.percentiles import Stage, joint, tpot, ttft
 from planner.fleet.pools import rows_of
 from planner.numeric import Floats, Ints
-from planner.replica.candidates import Replicas, Subject, bench, judge
+from planner.replica.candidates import Replicas, Subject
 from planner.spec.catalog import Catalog
 from planner.spec.observation import Observation
 from planner.spec.scenario import Lengths
@@ -37,10 +37,6 @@ LOADS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97)
 BURSTS = (1.0, 4.0, 16.0)
 REPLICAS = 4
 REQUESTS = 200_000
-WARM = 0.1
-PARTS = 20
-STUDENT = 2.093
-"""97.5th percentile of Student's t with 19 degrees of freedom."""
 WIDE = 0.1
 """Half width of an interval over its middle, from which on a cell is shown, not judged."""
 LIMITS_AT = 0.8
@@ -103,10 +99,7 @@ def base(catalog: Catalog) -> Subject:
 
 def candidate(on: Subject, work: Workload) -> Replicas:
     """Judge the replica for a workload."""
-    none = np.zeros(1, np.int64)
-    limits = on.engine.scheduling
-    of = bench(replace(on, traffic=blend([work])), lay.Layouts.of([(1, 1, 1, 1)]), none)
-    return judge(of, "mixed", (none, none + limits.token_budget, none + limits.max_batch))
+    return replicas(replace(on, traffic=blend([work])), (1, 1, 1, 1))
 
 
 def stream(rate: float, bursts: float, rng: np.random.Generator, count: int) -> Floats:
@@ -123,7 +116,7 @@ def play(of: Replicas, arrival: Floats, sizes: tuple[Ints, Ints], seed: int) -> 
     handling = of.subject.chip.overhead.per_prefill
     return (
         s.first - arrival + handling,
-        np.asarray(np.where(sizes[1] > 1, (s.end - s.first) / np.maximum(sizes[1] - 1, 1), np.nan)),
+        time_per_token(s.end - s.first, sizes[1]),
         s.end,
     )
 
@@ -160,8 +153,8 @@ def observed(first: Floats, each: Floats, limits: tuple[float, float]) -> Seen:
             "share": float(good.mean()),
         }
 
-    parts = [figures(a, b) for a, b in zip(np.array_split(first, PARTS), np.array_split(each, PARTS), strict=True)]
-    half = {name: STUDENT * float(np.std([one[name] for one in parts], ddof=1)) / np.sqrt(PARTS) for name in parts[0]}
+    parts = [figures(a, b) for a, b in zip(np.array_split(first, BATCHES), np.array_split(each, BATCHES), strict=True)]
+    half = {name: STUDENT * float(np.std([one[name] for one in parts], ddof=1)) / np.sqrt(BATCHES) for name in parts[0]}
     return Seen(figures(first, each), half)
 
 

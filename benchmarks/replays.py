@@ -19,10 +19,9 @@ from tabulate import tabulate
 
 from planner.check.expression import express, subject
 from planner.check.replays import Replayed, replayed
-from planner.check.single import Settings
-from planner.engine import layouts as lay
+from planner.check.single import Settings, replicas
 from planner.intake.traces import read_trace
-from planner.replica.candidates import Replicas, bench, judge
+from planner.replica.candidates import Replicas
 from planner.spec.catalog import Catalog
 from planner.spec.observation import Observation
 
@@ -75,11 +74,7 @@ def configuration(meta: dict[str, dict[str, object]], hardware: str, catalog: Ca
     )
     limits = Settings(int(str(run["max_num_batched_tokens"])), int(str(run["max_num_seqs"])))
     one = limits.on(express(row, catalog))
-    on = subject(one.configuration, one.load)
-    none = np.zeros(1, np.int64)
-    chosen = on.engine.scheduling
-    of = bench(on, lay.Layouts.of([one.configuration.layout]), none)
-    return judge(of, "mixed", (none, none + chosen.token_budget, none + chosen.max_batch))
+    return replicas(subject(one.configuration, one.load), one.configuration.layout)
 
 
 def _known(model: str, catalog: Catalog) -> bool:

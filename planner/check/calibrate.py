@@ -163,7 +163,7 @@ def calibrate(
     first = _CardFit(card, rows, scale)
     base = first.predicted()
     fits = np.isfinite(base)
-    unused = unused + Counter({UNFIT: int(np.count_nonzero(~fits))} if not fits.all() else {})
+    unused = unused + Counter({UNFIT: int(np.count_nonzero(~fits))})
     # The order of the rows must not matter, not even by rounding.
     order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: repr((rows[place].row, rows[place].load)))
     rows = [rows[place] for place in order]
@@ -190,7 +190,7 @@ def calibrate(
         before,
         -error,
         left if len(set(labels)) > 1 else -error,
-        {reason: count for reason, count in sorted(unused.items()) if count},
+        dict(sorted(unused.items())),
     )
 
 

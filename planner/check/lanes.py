@@ -96,7 +96,7 @@ class State(NamedTuple):
     step: "Ints"
     """Decode steps so far, (l,)."""
     heap_key: "Ints"
-    """Step at which a sequence ends, (l, limit + 1)."""
+    """Step at which a sequence ends, (l, limit)."""
     heap_who: "Ints"
     next: "Ints"
     """Who stands behind in the queue, (n,)."""
@@ -108,8 +108,6 @@ class State(NamedTuple):
     """Step at which that was, (n,)."""
     order: "Ints"
     """When it was admitted, (n,)."""
-    rank: "Ints"
-    """Rank that it runs on, (n,)."""
     first: "Floats"
     """When its first token came [s], (n,)."""
     end: "Floats"
@@ -118,6 +116,11 @@ class State(NamedTuple):
     """How often it was computed again, (n,)."""
     counters: "Ints"
     """Admissions so far; next lane in turn; steps; requests that no lane can hold, (4,)."""
+
+
+def time_per_token(span: "Floats", output: "Ints") -> "Floats":
+    """TPOT of requests whose last token came ``span`` after the first, (n,) [s]; NaN where one token is all."""
+    return np.asarray(np.where(output > 1, span / np.maximum(output - 1, 1), np.nan))
 
 
 def begun(ranks: int, r: Rules, count: int) -> State:
@@ -130,7 +133,7 @@ def begun(ranks: int, r: Rules, count: int) -> State:
         return np.full(size, value)
 
     lanes = ranks * r.stages
-    heap = np.zeros((lanes, r.limit + 2), np.int64)
+    heap = np.zeros((lanes, r.limit), np.int64)
     return State(
         gate=real(ranks),
         head=whole(ranks, NOBODY),
@@ -150,7 +153,6 @@ def begun(ranks: int, r: Rules, count: int) -> State:
         emitted=whole(count),
         joined=whole(count),
         order=whole(count),
-        rank=whole(count, NOBODY),
         first=real(count, np.nan),
         end=real(count, np.nan),
         again=whole(count),

@@ -1,11 +1,11 @@
 """Measured replays: requests whose tokens were timed on a running engine, replayed by the simulator."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.check.lanes import QUEUE, Requests, Rules, Times, begun
+from planner.check.lanes import QUEUE, Requests, Rules, Times, begun, time_per_token
 from planner.check.stepping import feed, look
 from planner.check.steptimes import ranks, rules, times
 from planner.intake.traces import Trace
@@ -58,15 +58,11 @@ def replayed(of: Replicas, trace: Trace, moments: Sequence[float] = (), calibrat
     done = _play(of, r, t, trace, moments)
     if calibrate and trace.first is not None and trace.last is not None:
         some = slice(0, calibrate)
-        measured = np.nanmean(_tpot(trace.last - trace.first, trace)[some])
+        measured = np.nanmean(time_per_token(trace.last - trace.first, trace.output)[some])
         for _ in range(ROUNDS):
             factor *= float(measured / np.nanmean(done.tpot[some]))
             done = _play(of, r, scaled(t, factor), trace, moments)
-    return Replayed(done.ttft, done.tpot, done.running, done.waiting, factor)
-
-
-def _tpot(span: Floats, trace: Trace) -> Floats:
-    return np.asarray(np.where(trace.output > 1, span / np.maximum(trace.output - 1, 1), np.nan))
+    return replace(done, factor=factor)
 
 
 def _play(of: Replicas, r: Rules, t: Times, trace: Trace, moments: Sequence[float]) -> Replayed:
@@ -82,4 +78,6 @@ def _play(of: Replicas, r: Rules, t: Times, trace: Trace, moments: Sequence[floa
     feed(s, q, r, t, (start, count))
     look(s, q, r, t, float("inf"))
     counts = np.array(seen, float).reshape(-1, 2)
-    return Replayed(s.first - trace.arrival, _tpot(s.end - s.first, trace), counts[:, 0], counts[:, 1], 1.0)
+    return Replayed(
+        s.first - trace.arrival, time_per_token(s.end - s.first, trace.output), counts[:, 0], counts[:, 1], 1.0
+    )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from planner.check.lanes import TOKENS, Requests, Rules, State, Times, begun
+from planner.check.lanes import TOKENS, Requests, Rules, State, Times, begun, time_per_token
 from planner.check.simulated import Observed, Simulated, SimulatedWorkload, Simulation
 from planner.check.stepping import feed, look
 from planner.check.steptimes import ranks, rules, times
@@ -147,7 +147,7 @@ def replay(
         first, end, again = done.first, done.end, done.again
     else:
         first, end, again = _split(offer, requests, watch)
-    tpot = np.where(output > 1, (end - first) / np.maximum(output - 1, 1), np.nan)
+    tpot = time_per_token(end - first, output)
     return Replay(member, arrival, first - arrival + handling, tpot, again, duration)
 
 

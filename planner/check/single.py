@@ -13,7 +13,7 @@ from planner.plan.anatomy import decode_pass, memory_parts, prefill_pass
 from planner.plan.explanation import AcceleratorMemory, Pass
 from planner.plan.offers import PoolChoice
 from planner.plan.predicted import Part
-from planner.replica.candidates import Replicas, bench, judge
+from planner.replica.candidates import Replicas, Subject, bench, judge
 from planner.spec.bands import Bands
 from planner.spec.catalog import Catalog
 from planner.spec.observation import Observation
@@ -103,11 +103,10 @@ class Prediction(Part):
     """Of the commands that were read; null where there were none."""
 
 
-def _replicas(one: Expressed) -> Replicas:
-    on = subject(one.configuration, one.load)
-    table = lay.Layouts.of([one.configuration.layout])
-    parallel = on.engine.parallelism
-    legal = lay.legality(on.model, on.checkpoint, table, on.chip, parallel)
+def replicas(on: Subject, layout: tuple[int, int, int, int]) -> Replicas:
+    """Judge the one candidate of a layout (tp, pp, dp, ep) at the engine's own limits."""
+    table = lay.Layouts.of([layout])
+    legal = lay.legality(on.model, on.checkpoint, table, on.chip, on.engine.parallelism)
     limits = on.engine.scheduling
     zero = np.zeros(1, np.int64)
     return judge(bench(on, table, legal), "mixed", (zero, zero + limits.token_budget, zero + limits.max_batch))
@@ -186,19 +185,19 @@ def single(
         one = settings.on(express(asked, catalog))
     except InexpressibleError as reason:
         raise InputError.of(str(reason), value=base.model) from reason
-    replicas = _replicas(one)
-    if replicas.rejected[0]:
-        why = ", ".join(tally(replicas.rejected))
+    judged = replicas(subject(one.configuration, one.load), one.configuration.layout)
+    if judged.rejected[0]:
+        why = ", ".join(tally(judged.rejected))
         message = f"{base.engine} cannot load {base.model} so on {base.hardware}: {why}"
         raise NoPlanError(message)
-    choice = PoolChoice(replicas, 0, 1, 0)
+    choice = PoolChoice(judged, 0, 1, 0)
     made = _figures(one, catalog, bands, settings)
     # By Little's law so many decode.
     ends = made["output"].value / base.output_tokens
     batch = ends * max(base.output_tokens - 1.0, 0.0) * made["tpot"].value
     if base.kind == "decode":
         batch = one.load.circulating
-    of, limits = one.configuration, replicas.subject.engine.scheduling
+    of, limits = one.configuration, judged.subject.engine.scheduling
     tp, pp, dp, ep = of.layout
     return Prediction(
         schema_version="1",
@@ -226,7 +225,7 @@ def single(
         decode_step=decode_pass(choice, max(batch, 1.0)),
         prefill_step=prefill_pass(choice, 0.0),
         memory=memory_parts(choice),
-        assumptions=_assumed(base, one, replicas),
+        assumptions=_assumed(base, one, judged),
         flags=flags,
     )
 

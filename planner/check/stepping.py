@@ -231,12 +231,11 @@ def _chosen(s: State, r: Rules, draw: float) -> int:
 @njit(cache=True)
 def feed(s: State, q: Requests, r: Rules, t: Times, span: "tuple[int, int]") -> None:
     """Let the requests of a span arrive, each at a rank that the router chooses at that moment."""
-    ended = np.empty(r.limit + 1, np.int64)
+    ended = np.empty(r.limit, np.int64)
     for who in range(span[0], span[1]):
         now = q.arrival[who]
         _advance(s, q, r, t, now, ended)
         rank = _chosen(s, r, q.draw[who])
-        s.rank[who] = rank
         s.done[who] = q.prompt[who] if q.decoded[who] == 1 else min(q.cached[who], q.prompt[who] - 1)
         put_last(s, q, rank, who)
         for lane in range(rank * r.stages, (rank + 1) * r.stages):
@@ -246,7 +245,7 @@ def feed(s: State, q: Requests, r: Rules, t: Times, span: "tuple[int, int]") -> 
 @njit(cache=True)
 def look(s: State, q: Requests, r: Rules, t: Times, until: float) -> "tuple[int, int]":
     """Go on to a moment without arrivals; returns how many run and how many wait then."""
-    ended = np.empty(r.limit + 1, np.int64)
+    ended = np.empty(r.limit, np.int64)
     _advance(s, q, r, t, until, ended)
     partly = np.count_nonzero(s.part != NOBODY)
     return int(s.running.sum() + partly), int(s.queued.sum())

@@ -90,12 +90,12 @@ def schema(kind: Annotated[Schema, typer.Argument(help="What to describe.")], ou
     from planner.cli.output import write
     from planner.spec.catalog import KINDS
 
-    for name, document in KINDS.items():
-        if name == kind:
-            from planner.spec.schema import json_schema
+    document = next((card for name, card in KINDS.items() if name == kind), None)
+    if document is not None:
+        from planner.spec.schema import json_schema
 
-            write(_json(json_schema(document)), output)
-            return
+        write(_json(json_schema(document)), output)
+        return
     from planner.report.reference import schema as answer
 
     write(_json(answer(kind)), output)

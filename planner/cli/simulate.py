@@ -1,5 +1,6 @@
 """``planner simulate``: the plan of a scenario, replayed request by request."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,6 @@ from planner.cli.options import REFERENCE, CardsOption, FormOption, OutputOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
     from planner.check.simulation import Watch
 
@@ -74,21 +74,17 @@ def _named(said: str, workloads: list[str]) -> "tuple[str, Path]":
     return name, Path(file)
 
 
-def _progress() -> "AbstractContextManager[Watch | None]":
+@contextmanager
+def _progress() -> "Iterator[Watch | None]":
     """Show on a terminal how far the replay is; on standard error, so that nothing mixes with the answer."""
     import sys
-    from contextlib import contextmanager
 
-    @contextmanager
-    def shown() -> "Iterator[Watch | None]":
-        if not sys.stderr.isatty():
-            yield None
-            return
-        from rich.console import Console
-        from rich.progress import Progress
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("replaying")
-            yield lambda done, count: bar.update(task, completed=done, total=count)
-
-    return shown()
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replaying")
+        yield lambda done, count: bar.update(task, completed=done, total=count)

@@ -71,7 +71,7 @@ def recommend(case: Case, objective: str = "cost") -> Recommendation:
         choice = None
     if choice is None:
         return _answer(case, found, [], problems, stock, None, None)
-    services = [_service(found.offers[index], index, choice, stock) for index in choice.options]
+    services = _services(found, choice, stock)
     second = runner_up(options(found), stock, names, case.scenario.reserve.nodes, objective, choice)
     return _answer(case, found, services, problems, stock, choice, second)
 
@@ -81,7 +81,7 @@ def plan_of(case: Case) -> list[Service]:
     found, choice = choose(case)
     if choice is None or isinstance(choice, Shortfall):
         return []
-    return [_service(found.offers[index], index, choice, stocks(case)) for index in choice.options]
+    return _services(found, choice, stocks(case))
 
 
 def choose(case: Case, objective: str = "cost") -> tuple[Search, Choice | Shortfall | None]:
@@ -96,6 +96,10 @@ def _served(found: Search) -> tuple[str, ...]:
     """Names of the workloads that have an offer, in the order of the scenario."""
     named = {name for offer in found.offers for name in offer.group.names}
     return tuple(member.spec.name for member in found.members if member.spec.name in named)
+
+
+def _services(found: Search, choice: Choice, stock: Sequence[Stock]) -> list[Service]:
+    return [_service(found.offers[index], index, choice, stock) for index in choice.options]
 
 
 def _service(offer: Offer, index: int, choice: Choice, stock: Sequence[Stock]) -> Service:

@@ -1,5 +1,7 @@
 """Cards as the YAML that planner reads."""
 
+import yaml
+
 from planner.spec.card import Card
 
 WIDEST = 10**6
@@ -8,7 +10,6 @@ WIDEST = 10**6
 
 def as_yaml(card: Card) -> str:
     """Write a card, a source on each line and a group of numbers on each."""
-    import yaml  # noqa: PLC0415 - reading a card goes another way
 
     def dump(key: str, value: object) -> str:
         grouped = key != "sources" and isinstance(value, dict | list)

@@ -5,10 +5,10 @@ import pytest
 
 from planner.check.expression import express, subject
 from planner.check.queues import across, along
+from planner.check.single import replicas
 from planner.check.steptimes import ranks, rules, times
-from planner.engine import layouts as lay
 from planner.engine.step import body, decode_attention, head, prefill_attention, total
-from planner.replica.candidates import Replicas, bench, judge
+from planner.replica.candidates import Replicas
 from planner.spec.catalog import Catalog
 from planner.spec.observation import Observation
 
@@ -22,7 +22,7 @@ CASES = [
 ]
 
 
-def replicas(engine: str, hardware: str, model: str, weights: str, layout: tuple[int, int, int, int]) -> Replicas:
+def served(engine: str, hardware: str, model: str, weights: str, layout: tuple[int, int, int, int]) -> Replicas:
     tp, pp, dp, ep = layout
     row = Observation.model_validate(
         {"engine": engine, "model": model, "hardware": hardware, "weights_dtype": weights, "kv_dtype": "bf16"}
@@ -31,15 +31,12 @@ def replicas(engine: str, hardware: str, model: str, weights: str, layout: tuple
         | {"kind": "fixed_concurrency", "metric": "tpot_mean", "value": 1.0, "unit": "s"}
     )
     one = express(row, CATALOG)
-    on = subject(one.configuration, one.load)
-    limits, none = on.engine.scheduling, np.zeros(1, np.int64)
-    of = bench(on, lay.Layouts.of([one.configuration.layout]), none)
-    return judge(of, "mixed", (none, none + limits.token_budget, none + limits.max_batch))
+    return replicas(subject(one.configuration, one.load), one.configuration.layout)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[2]}")
 def test_tables_are_within_one_per_cent(case: tuple[str, str, str, str, tuple[int, int, int, int]]) -> None:
-    of = replicas(*case)
+    of = served(*case)
     m, t = of.machine, times(of, 0)
     rng = np.random.default_rng(11)
     worst = 0.0
@@ -62,7 +59,7 @@ def test_tables_are_within_one_per_cent(case: tuple[str, str, str, str, tuple[in
 
 
 def test_rules_come_from_the_engine_and_the_memory() -> None:
-    of = replicas(*CASES[1])
+    of = served(*CASES[1])
     r = rules(of, 0, 0)
     assert (r.stages, ranks(of, 0), r.mixed, r.reserve) == (2, 1, True, False)
     assert r.budget == of.subject.engine.scheduling.token_budget
@@ -73,4 +70,4 @@ def test_rules_come_from_the_engine_and_the_memory() -> None:
 
 
 def test_a_rank_of_several_is_one() -> None:
-    assert ranks(replicas(*CASES[4]), 0) == 2
+    assert ranks(served(*CASES[4]), 0) == 2
